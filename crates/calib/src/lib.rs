@@ -1,0 +1,1 @@
+//! Measures of calibration: accuracy, NLL, Brier, ECE, MCE, scaling, conformal sets.

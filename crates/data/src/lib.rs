@@ -1,0 +1,1 @@
+//! From files to episodes: sources, images, cache, splits, sampling.

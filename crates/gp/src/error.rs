@@ -1,0 +1,74 @@
+//! What can be wrong with the numbers a caller hands in, as facts.
+
+/// An error of this crate: each variant carries the facts a person needs to mend it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two things that must agree in size do not.
+    #[error("{what}: expected {expected}, got {got}")]
+    Shape {
+        /// What was measured, e.g. `rows of k`.
+        what: &'static str,
+        /// The size it should have.
+        expected: usize,
+        /// The size it has.
+        got: usize,
+    },
+    /// A value is NaN or infinite.
+    #[error("{what} is not finite in row {row}, column {col}: {value}")]
+    NotFinite {
+        /// The name of the array.
+        what: &'static str,
+        /// Row of the value.
+        row: usize,
+        /// Column of the value.
+        col: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A scalar is outside its range.
+    #[error("{what} = {value} is out of range: it must be {must}")]
+    OutOfRange {
+        /// The name of the scalar.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+        /// The range in words, e.g. `> 0`.
+        must: &'static str,
+    },
+    /// A label names a class that does not exist.
+    #[error("label {label} of point {row} is out of range: there are {classes} classes (0 to {})", classes - 1)]
+    Label {
+        /// Index of the point.
+        row: usize,
+        /// Its label.
+        label: usize,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// A class has no example.
+    #[error("class {class} has no example")]
+    EmptyClass {
+        /// The class.
+        class: usize,
+    },
+    /// Nothing was given where at least one is needed.
+    #[error("{what} is empty: at least {needed} needed")]
+    Empty {
+        /// What is empty.
+        what: &'static str,
+        /// How many are needed.
+        needed: usize,
+    },
+    /// A matrix that must be positive definite is not.
+    #[error("{what} is not positive definite (pivot {pivot})")]
+    NotPositiveDefinite {
+        /// The name of the matrix.
+        what: &'static str,
+        /// Index of the failing pivot.
+        pivot: usize,
+    },
+}
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

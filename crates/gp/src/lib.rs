@@ -1,0 +1,5 @@
+//! Gaussian-process classification with the logistic-softmax likelihood.
+
+mod error;
+
+pub use error::{Error, Result};

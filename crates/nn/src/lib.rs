@@ -1,0 +1,1 @@
+//! Backbones in Burn.

@@ -1,0 +1,1 @@
+//! Training, testing and calibrating a method.
