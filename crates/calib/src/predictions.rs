@@ -16,7 +16,7 @@ impl Probabilities {
     /// Checks `values`: `[N, C]` row-major with N ≥ 1, C ≥ 2, entries in `[0, 1]`, rows that sum to one
     /// within [`SUM_TOLERANCE`]. The values are kept as given, not renormalised.
     pub fn new(values: Vec<f64>, classes: usize) -> Result<Self, Error> {
-        check_shape(values.len(), classes)?;
+        check_shape("probabilities", values.len(), classes)?;
         for (row, p) in values.chunks_exact(classes).enumerate() {
             for (class, &value) in p.iter().enumerate() {
                 if !(0.0..=1.0 + SUM_TOLERANCE).contains(&value) {
@@ -64,10 +64,8 @@ impl Probabilities {
         }
         let mut values = Vec::with_capacity(self.values.len());
         for p in self.rows() {
-            let (_, p_max) = top(p);
-            // Relative to the largest entry, so that no temperature makes the whole row underflow.
             let start = values.len();
-            values.extend(p.iter().map(|&p_c| ((p_c / p_max).ln() / temperature).exp()));
+            values.extend(log_ratios(p).into_iter().map(|r| (r / temperature).exp()));
             let sum: f64 = values[start..].iter().sum();
             values[start..].iter_mut().for_each(|v| *v /= sum);
         }
@@ -148,13 +146,19 @@ pub fn top(row: &[f64]) -> (usize, f64) {
     best
 }
 
+/// `log(p_c / max_j p_j)`: relative to the largest, so that no temperature makes a whole row underflow.
+pub(crate) fn log_ratios(row: &[f64]) -> Vec<f64> {
+    let (_, p_max) = top(row);
+    row.iter().map(|p_c| (p_c / p_max).ln()).collect()
+}
+
 /// `Ok` if `len` values are at least one row of at least two classes.
-pub(crate) fn check_shape(len: usize, classes: usize) -> Result<(), Error> {
+pub(crate) fn check_shape(what: &'static str, len: usize, classes: usize) -> Result<(), Error> {
     if classes < 2 {
         return Err(Error::TooFewClasses { classes });
     }
     if len == 0 {
-        return Err(Error::Empty { what: "probabilities" });
+        return Err(Error::Empty { what });
     }
     if !len.is_multiple_of(classes) {
         return Err(Error::RaggedRows { len, classes });
