@@ -5,6 +5,8 @@ pub mod embeddings;
 pub mod error;
 pub mod image;
 pub mod nearest;
+pub mod random;
+pub mod source;
 pub mod split;
 
 pub use dataset::{Class, ClassImages, Dataset};

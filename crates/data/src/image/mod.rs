@@ -1,5 +1,11 @@
 //! Pixels: what an image is to the rest of the crate.
 
+pub mod augment;
+#[cfg(test)]
+mod golden;
+pub mod resize;
+pub mod transform;
+
 use std::borrow::Cow;
 
 /// An image that owns its pixels.

@@ -1,0 +1,3 @@
+//! Where images come from.
+
+pub mod glyphs;
