@@ -14,6 +14,30 @@ pub enum Error {
         /// The size it has.
         got: usize,
     },
+    /// An array has the wrong number of rows or columns.
+    #[error("{what} has {got} {side}, expected {expected}")]
+    ShapeOf {
+        /// The name of the array.
+        what: &'static str,
+        /// `rows` or `columns`.
+        side: &'static str,
+        /// The size it should have.
+        expected: usize,
+        /// The size it has.
+        got: usize,
+    },
+    /// A matrix that must be symmetric is not.
+    #[error("{what} is not symmetric: entries ({row}, {col}) and ({col}, {row}) differ by {gap:e}")]
+    NotSymmetric {
+        /// The name of the matrix.
+        what: &'static str,
+        /// Row of the entry.
+        row: usize,
+        /// Column of the entry.
+        col: usize,
+        /// By how much the two entries differ.
+        gap: f64,
+    },
     /// A value is NaN or infinite.
     #[error("{what} is not finite in row {row}, column {col}: {value}")]
     NotFinite {

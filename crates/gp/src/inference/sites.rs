@@ -1,0 +1,220 @@
+//! The local updates: from Gaussian marginals (mu, v) to the sites (b, w) of the next Gaussian block, and back.
+//!
+//! The three maps differ only in how `gamma`, the expected counts of the Poisson variables, comes about; the tilts, the
+//! sites and the larger part of the adjoint are shared.
+
+use faer::Mat;
+
+use crate::linalg::sum_any_order;
+use crate::special::{Tilt, digamma, one_minus_trigamma1p, pg_var1, solve_u, trigamma};
+
+/// A sum of `1 - e^rho` below this is taken for this: reached only with `v = 0` and `mu < -660`.
+const SMALLEST: f64 = 1e-290;
+
+/// How the expected counts `gamma` follow from the marginals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Map<'a> {
+    /// Eq. (12b) with a stored `alpha` [N]: `gamma = exp(psi(alpha) - log C + rho)`.
+    Stored(&'a [f64]),
+    /// Eqs. (12b), (12c) solved together: `gamma = u softmax(rho)`, `log u - psi(1+u) = log mean_c e^rho`.
+    Joint,
+    /// The Gamma variable integrated out: `gamma = e^rho / sum_c (1 - e^rho)`.
+    Collapsed,
+}
+
+/// The local factors of one sweep, in units of x = f/tau.
+#[derive(Debug, Clone)]
+pub struct Sites {
+    /// Eq. (12a). Tilts `c = sqrt(mu^2 + v)` of q(Omega), [N, C].
+    pub tilt: Mat<f64>,
+    /// Eq. (12b). Expected counts, [N, C].
+    pub gamma: Mat<f64>,
+    /// Eq. (12c). `alpha = 1 + sum_c gamma`, [N]; in the collapsed family it parametrises no factor.
+    pub alpha: Vec<f64>,
+    /// Eq. (12f). `w = (y + gamma) theta(c)`, the expected Polya-Gamma variables, [N, C].
+    pub w: Mat<f64>,
+    /// `b = (y - gamma)/2`, [N, C].
+    pub b: Mat<f64>,
+}
+
+/// Cotangents of the outputs of the local update; zero where an objective does not use them.
+#[derive(Debug, Clone)]
+pub struct SitesBar {
+    /// Of `b`, [N, C].
+    pub b: Mat<f64>,
+    /// Of `w`, [N, C].
+    pub w: Mat<f64>,
+    /// Of `gamma` beyond its part in `b` and `w`, [N, C].
+    pub gamma: Mat<f64>,
+    /// Of `c^2/2` beyond its part in `w`, [N, C].
+    pub half_tilt2: Mat<f64>,
+    /// Of `alpha`, [N].
+    pub alpha: Vec<f64>,
+}
+
+impl SitesBar {
+    /// All zero.
+    pub fn zeros(n: usize, c: usize) -> Self {
+        let zero = || Mat::zeros(n, c);
+        Self { b: zero(), w: zero(), gamma: zero(), half_tilt2: zero(), alpha: vec![0.0; n] }
+    }
+}
+
+/// Cotangents of the inputs of the local update.
+#[derive(Debug, Clone)]
+pub struct MarginalsBar {
+    /// Of the means, [N, C].
+    pub mu: Mat<f64>,
+    /// Of the variances, [N, C].
+    pub v: Mat<f64>,
+    /// Of the stored `alpha`, [N]; zero for the maps that need none.
+    pub alpha: Vec<f64>,
+}
+
+/// `1` if point `n` has label `c`.
+pub(crate) fn one_hot(y: &[usize], n: usize, c: usize) -> f64 {
+    f64::from(y[n] == c)
+}
+
+impl Sites {
+    /// Eqs. (12a), (12b), (12c), (12f) from the marginals `mu`, `v` [N, C] and labels `y` [N].
+    pub fn new(map: Map<'_>, y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Self {
+        let (n, classes) = (mu.nrows(), mu.ncols());
+        let zero = || Mat::<f64>::zeros(n, classes);
+        let mut out = Self { tilt: zero(), gamma: zero(), alpha: vec![0.0; n], w: zero(), b: zero() };
+        let (mut tilts, mut gamma, mut buffer) =
+            (Vec::with_capacity(classes), vec![0.0; classes], Vec::new());
+        for i in 0..n {
+            tilts.clear();
+            tilts.extend((0..classes).map(|c| Tilt::new(mu[(i, c)], v[(i, c)])));
+            match map {
+                Map::Stored(alpha) => stored_counts(&tilts, alpha[i], &mut gamma),
+                Map::Joint => joint_counts(&tilts, &mut gamma, &mut buffer),
+                Map::Collapsed => collapsed_counts(&tilts, &mut gamma, &mut buffer),
+            }
+            buffer.clear();
+            buffer.extend_from_slice(&gamma);
+            out.alpha[i] = 1.0 + sum_any_order(&mut buffer);
+            for c in 0..classes {
+                let label = one_hot(y, i, c);
+                out.tilt[(i, c)] = tilts[c].c;
+                out.gamma[(i, c)] = gamma[c];
+                out.w[(i, c)] = (label + gamma[c]) * tilts[c].theta;
+                out.b[(i, c)] = 0.5 * (label - gamma[c]);
+            }
+        }
+        out
+    }
+
+    /// Adjoint of [`Sites::new`], for the same `map`, `y`, `mu`, `v`:
+    ///
+    /// `gammabar = -bbar/2 + wbar theta`, through `d gamma / d rho` of the map to `rhobar`, and with
+    /// `t = -wbar (y + gamma) Var PG(1, c)`: `mubar = rhobar drho/dmu + t mu`, `vbar = (t - rhobar theta)/2`.
+    pub fn pullback(
+        &self,
+        map: Map<'_>,
+        y: &[usize],
+        mu: &Mat<f64>,
+        v: &Mat<f64>,
+        bar: &SitesBar,
+    ) -> MarginalsBar {
+        let (n, classes) = (mu.nrows(), mu.ncols());
+        let mut out =
+            MarginalsBar { mu: Mat::zeros(n, classes), v: Mat::zeros(n, classes), alpha: vec![0.0; n] };
+        let (mut tilts, mut rhobar, mut buffer) =
+            (Vec::with_capacity(classes), vec![0.0; classes], Vec::with_capacity(classes));
+        for i in 0..n {
+            tilts.clear();
+            tilts.extend((0..classes).map(|c| Tilt::new(mu[(i, c)], v[(i, c)])));
+            for c in 0..classes {
+                let through_sites = -0.5 * bar.b[(i, c)] + bar.w[(i, c)] * tilts[c].theta;
+                rhobar[c] = through_sites + bar.gamma[(i, c)] + bar.alpha[i];
+            }
+            let gamma = |c: usize| self.gamma[(i, c)];
+            match map {
+                Map::Stored(alpha) => {
+                    (0..classes).for_each(|c| rhobar[c] *= gamma(c));
+                    buffer.clear();
+                    buffer.extend_from_slice(&rhobar);
+                    out.alpha[i] = trigamma(alpha[i]) * sum_any_order(&mut buffer);
+                }
+                Map::Joint => {
+                    (0..classes).for_each(|c| rhobar[c] *= gamma(c));
+                    buffer.clear();
+                    buffer.extend_from_slice(&rhobar);
+                    let sum = sum_any_order(&mut buffer);
+                    let gain = sum * (1.0 / one_minus_trigamma1p(self.alpha[i] - 1.0) - 1.0);
+                    let share = softmax_rho(&tilts, &mut buffer);
+                    (0..classes).for_each(|c| rhobar[c] += gain * share(c));
+                }
+                Map::Collapsed => {
+                    buffer.clear();
+                    buffer.extend((0..classes).map(|c| rhobar[c] * gamma(c)));
+                    let sum = sum_any_order(&mut buffer);
+                    (0..classes).for_each(|c| rhobar[c] = gamma(c) * (rhobar[c] + sum));
+                }
+            }
+            for c in 0..classes {
+                let (m, s2, tilt) = (mu[(i, c)], v[(i, c)], &tilts[c]);
+                let through_w = -bar.w[(i, c)] * (one_hot(y, i, c) + gamma(c)) * pg_var1(tilt.c);
+                let t = through_w + bar.half_tilt2[(i, c)];
+                out.mu[(i, c)] = rhobar[c] * tilt.drho_dmu(m, s2) + t * m;
+                out.v[(i, c)] = 0.5 * (t - rhobar[c] * tilt.theta);
+            }
+        }
+        out
+    }
+}
+
+/// Eq. (12b). `gamma = exp(psi(alpha) - log C + rho)`.
+fn stored_counts(tilts: &[Tilt], alpha: f64, gamma: &mut [f64]) {
+    let base = digamma(alpha) - (tilts.len() as f64).ln();
+    for (g, t) in gamma.iter_mut().zip(tilts) {
+        *g = (base + t.rho).exp();
+    }
+}
+
+/// Eqs. (12b), (12c) solved together: the maximum of the ELBO over q(M, Omega) and q(lambda) for a given q(F).
+fn joint_counts(tilts: &[Tilt], gamma: &mut [f64], buffer: &mut Vec<f64>) {
+    let classes = tilts.len() as f64;
+    buffer.clear();
+    buffer.extend(tilts.iter().map(|t| -t.rho.exp_m1()));
+    let eps = (sum_any_order(buffer) / classes).max(SMALLEST);
+    let log_s = if eps < 0.5 {
+        (-eps).ln_1p()
+    } else {
+        let largest = tilts.iter().fold(f64::NEG_INFINITY, |m, t| m.max(t.rho));
+        buffer.clear();
+        buffer.extend(tilts.iter().map(|t| (t.rho - largest).exp()));
+        largest + sum_any_order(buffer).ln() - classes.ln()
+    };
+    let u = solve_u(eps, log_s);
+    let share = softmax_rho(tilts, buffer);
+    for c in 0..tilts.len() {
+        gamma[c] = u * share(c);
+    }
+}
+
+/// `gamma = e^rho / D`, `D = sum_c (1 - e^rho)`.
+fn collapsed_counts(tilts: &[Tilt], gamma: &mut [f64], buffer: &mut Vec<f64>) {
+    let d = success_mass(tilts, buffer);
+    for (g, t) in gamma.iter_mut().zip(tilts) {
+        *g = t.rho.exp() / d;
+    }
+}
+
+/// `D = sum_c (1 - e^rho_c)` of one point, to relative accuracy.
+pub(crate) fn success_mass(tilts: &[Tilt], buffer: &mut Vec<f64>) -> f64 {
+    buffer.clear();
+    buffer.extend(tilts.iter().map(|t| -t.rho.exp_m1()));
+    sum_any_order(buffer).max(SMALLEST)
+}
+
+/// `softmax_c(rho)` of one point.
+fn softmax_rho<'t>(tilts: &'t [Tilt], buffer: &mut Vec<f64>) -> impl Fn(usize) -> f64 + 't {
+    let largest = tilts.iter().fold(f64::NEG_INFINITY, |m, t| m.max(t.rho));
+    buffer.clear();
+    buffer.extend(tilts.iter().map(|t| (t.rho - largest).exp()));
+    let sum = sum_any_order(buffer);
+    move |c| (tilts[c].rho - largest).exp() / sum
+}
