@@ -1,0 +1,131 @@
+//! Convolutions by definition, as matrix products whose left operand is read from the image where it lies.
+//!
+//! In a channels-last frame the patch under a k x k filter is k stretches of k·lanes floats: no copy of patches is made.
+
+use crate::buffer::Workspace;
+use crate::frame::Frame;
+use crate::gemm::{Stretches, outer_sum, product};
+use crate::simd::{Isa, Kernel, Vector};
+
+/// Filter size, stride and padding.
+#[derive(Clone, Copy)]
+pub(crate) struct Window {
+    pub kernel: usize,
+    pub stride: usize,
+    pub padding: usize,
+}
+
+impl Window {
+    fn stretches(&self, x: &Frame) -> Stretches {
+        Stretches { count: self.kernel, step: x.row_step(), len: self.kernel * x.lanes }
+    }
+
+    /// Floats of a patch.
+    pub fn depth(&self, lanes: usize) -> usize {
+        self.kernel * self.kernel * lanes
+    }
+
+    /// Where the patches of output row y begin in an image.
+    fn row(&self, x: &Frame, y: usize) -> usize {
+        ((y * self.stride + x.border - self.padding) * x.cols + x.border - self.padding) * x.lanes
+    }
+}
+
+/// z = x * filters for a run of images; `filters` is `[depth, lanes_out]`, packed.
+pub(crate) fn forward(
+    isa: Isa,
+    filters: &[f32],
+    window: Window,
+    x: &[f32],
+    x_frame: Frame,
+    z: &mut [f32],
+    z_frame: Frame,
+) {
+    isa.run(Forward { filters, window, x, x_frame, z, z_frame });
+}
+
+struct Forward<'a> {
+    filters: &'a [f32],
+    window: Window,
+    x: &'a [f32],
+    x_frame: Frame,
+    z: &'a mut [f32],
+    z_frame: Frame,
+}
+
+impl Kernel for Forward<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let Self { filters, window, x, x_frame, z, z_frame } = self;
+        let stretches = window.stretches(&x_frame);
+        let (step, lout) = (window.stride * x_frame.lanes, z_frame.lanes);
+        for (x, z) in x.chunks_exact(x_frame.len()).zip(z.chunks_exact_mut(z_frame.len())) {
+            for y in 0..z_frame.h {
+                let (a, out) = (&x[window.row(&x_frame, y)..], &mut z[z_frame.at(y, 0)..]);
+                product::<V>(a, step, stretches, z_frame.w, filters, lout, out, lout);
+            }
+        }
+    }
+}
+
+/// Adds the filters' gradient to `sums` (`[depth, lanes_out]`), and writes dx if asked for; `transposed` is
+/// `[lanes_out, depth rounded up to whole groups]`, packed.
+pub(crate) fn backward(
+    isa: Isa,
+    workspace: &Workspace,
+    transposed: &[f32],
+    window: Window,
+    x: &[f32],
+    x_frame: Frame,
+    dz: &[f32],
+    z_frame: Frame,
+    dx: Option<&mut [f32]>,
+    sums: &mut [f32],
+) {
+    let width = transposed.len() / z_frame.lanes;
+    let mut patches = workspace.take(if dx.is_some() { z_frame.w * width } else { 0 });
+    isa.run(Backward { transposed, width, window, x, x_frame, dz, z_frame, dx, sums, patches: &mut patches });
+}
+
+struct Backward<'a> {
+    transposed: &'a [f32],
+    width: usize,
+    window: Window,
+    x: &'a [f32],
+    x_frame: Frame,
+    dz: &'a [f32],
+    z_frame: Frame,
+    dx: Option<&'a mut [f32]>,
+    sums: &'a mut [f32],
+    patches: &'a mut [f32],
+}
+
+impl Kernel for Backward<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let Self { transposed, width, window, x, x_frame, dz, z_frame, mut dx, sums, patches } = self;
+        let stretches = window.stretches(&x_frame);
+        let (step, lout) = (window.stride * x_frame.lanes, z_frame.lanes);
+        let images = x.chunks_exact(x_frame.len()).zip(dz.chunks_exact(z_frame.len()));
+        for (i, (x, dz)) in images.enumerate() {
+            let mut dx = dx.as_mut().map(|dx| &mut dx[i * x_frame.len()..][..x_frame.len()]);
+            if let Some(dx) = &mut dx {
+                dx.fill(0.0);
+            }
+            for y in 0..z_frame.h {
+                let (row, d) = (window.row(&x_frame, y), &dz[z_frame.at(y, 0)..]);
+                outer_sum::<V>(&x[row..], step, stretches, d, lout, z_frame.w, sums, lout);
+                let Some(dx) = &mut dx else { continue };
+                product::<V>(d, lout, Stretches::row(lout), z_frame.w, transposed, width, patches, width);
+                for (px, patch) in patches.chunks_exact(width).enumerate() {
+                    for (s, part) in patch[..stretches.total()].chunks_exact(stretches.len).enumerate() {
+                        let to = &mut dx[row + px * step + s * stretches.step..][..stretches.len];
+                        to.iter_mut().zip(part).for_each(|(to, part)| *to += part);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! One layer's filters made ready for a pass, and the choice of algorithm: Winograd where it applies, else direct.
+
+use crate::buffer::{Buffer, Workspace};
+use crate::direct::{self, Window};
+use crate::frame::{Frame, GROUP};
+use crate::gemm::packed_at;
+use crate::simd::Isa;
+use crate::winograd::{self, filter::TAPS};
+
+/// Filters packed for the forward pass or, transposed, for the backward pass.
+pub(crate) struct Filters {
+    layer: Layer,
+    packed: Buffer,
+}
+
+/// The shape of a layer's filters and how one value of `[c_out, c_in, k, k]` is found in packed memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Layer {
+    pub isa: Isa,
+    pub window: Window,
+    pub x: Frame,
+    pub z: Frame,
+}
+
+impl Layer {
+    /// Winograd's transforms work on whole vectors of channels and on 3x3 filters of stride 1.
+    pub fn is_winograd(&self) -> bool {
+        self.window.kernel == 3 && self.window.stride == 1 && self.x.lanes.is_multiple_of(GROUP)
+    }
+
+    /// Floats of a chunk's sum of gradients.
+    pub fn sums_len(&self) -> usize {
+        let points = if self.is_winograd() { winograd::POINTS } else { self.window.kernel.pow(2) };
+        points * self.x.lanes * self.z.lanes
+    }
+
+    /// Packs `weight` (`[c_out, c_in, k, k]`), filter n scaled by `scale[n]`, for the forward pass.
+    pub fn pack(self, workspace: &Workspace, weight: &[f32], scale: Option<&[f32]>) -> Filters {
+        let (lin, lout) = (self.x.lanes, self.z.lanes);
+        if self.is_winograd() {
+            let size = lin * lout;
+            let taps = self.spread(workspace, weight, scale, TAPS * size, |n, k, tap| {
+                tap * size + packed_at(self.isa, lin, lout, k, n)
+            });
+            return self.filters(winograd::filter::to_points(self.isa, workspace, &taps));
+        }
+        let depth = self.window.depth(lin);
+        let packed = self.spread(workspace, weight, scale, depth * lout, |n, k, tap| {
+            packed_at(self.isa, depth, lout, tap * lin + k, n)
+        });
+        self.filters(packed)
+    }
+
+    /// Packs the same transposed, for the gradient with respect to the input.
+    pub fn pack_transposed(self, workspace: &Workspace, weight: &[f32], scale: Option<&[f32]>) -> Filters {
+        let (lin, lout) = (self.x.lanes, self.z.lanes);
+        if self.is_winograd() {
+            let size = lin * lout;
+            let taps = self.spread(workspace, weight, scale, TAPS * size, |n, k, tap| {
+                tap * size + packed_at(self.isa, lout, lin, n, k)
+            });
+            return self.filters(winograd::filter::to_points(self.isa, workspace, &taps));
+        }
+        let width = self.window.depth(lin).next_multiple_of(GROUP);
+        let packed = self.spread(workspace, weight, scale, width * lout, |n, k, tap| {
+            packed_at(self.isa, lout, width, n, tap * lin + k)
+        });
+        self.filters(packed)
+    }
+
+    /// No filters: for a backward pass that needs no gradient with respect to its input.
+    pub fn unpacked(self, workspace: &Workspace) -> Filters {
+        self.filters(workspace.take(0))
+    }
+
+    fn filters(self, packed: Buffer) -> Filters {
+        Filters { layer: self, packed }
+    }
+
+    fn spread(
+        &self,
+        workspace: &Workspace,
+        weight: &[f32],
+        scale: Option<&[f32]>,
+        len: usize,
+        place: impl Fn(usize, usize, usize) -> usize,
+    ) -> Buffer {
+        let taps = self.window.kernel.pow(2);
+        let mut out = workspace.take_zeroed(len);
+        for n in 0..self.z.channels {
+            for k in 0..self.x.channels {
+                for (tap, value) in weight[(n * self.x.channels + k) * taps..][..taps].iter().enumerate() {
+                    out[place(n, k, tap)] = value * scale.map_or(1.0, |s| s[n]);
+                }
+            }
+        }
+        out
+    }
+
+    /// dW (`[c_out, c_in, k, k]`) from the sums of all chunks, filter n scaled by `scale[n]`.
+    pub fn gradient(&self, workspace: &Workspace, sums: &[f32], scale: Option<&[f32]>, dweight: &mut [f32]) {
+        let (lin, lout, taps) = (self.x.lanes, self.z.lanes, self.window.kernel.pow(2));
+        let chunks = sums.len() / self.sums_len();
+        let total = if self.is_winograd() {
+            winograd::filter::to_taps(self.isa, workspace, sums, chunks)
+        } else {
+            let mut total = workspace.take_zeroed(self.sums_len());
+            for part in sums.chunks_exact(self.sums_len()) {
+                total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
+            }
+            total
+        };
+        for n in 0..self.z.channels {
+            for k in 0..self.x.channels {
+                for tap in 0..taps {
+                    dweight[(n * self.x.channels + k) * taps + tap] =
+                        total[(tap * lin + k) * lout + n] * scale.map_or(1.0, |s| s[n]);
+                }
+            }
+        }
+    }
+}
+
+impl Filters {
+    /// z = x * filters for a run of images (filters from [`Layer::pack`]).
+    pub fn forward(&self, workspace: &Workspace, x: &[f32], z: &mut [f32]) {
+        let Self { layer: Layer { isa, window, x: x_frame, z: z_frame }, ref packed } = *self;
+        if self.layer.is_winograd() {
+            winograd::forward(isa, workspace, packed, window.padding, x, x_frame, z, z_frame);
+        } else {
+            direct::forward(isa, packed, window, x, x_frame, z, z_frame);
+        }
+    }
+
+    /// Adds this run's part of the filter gradient to `sums`, and writes dx if asked for (filters from
+    /// [`Layer::pack_transposed`]).
+    pub fn backward(
+        &self,
+        workspace: &Workspace,
+        x: &[f32],
+        dz: &[f32],
+        dx: Option<&mut [f32]>,
+        sums: &mut [f32],
+    ) {
+        let Self { layer: Layer { isa, window, x: x_frame, z: z_frame }, ref packed } = *self;
+        if self.layer.is_winograd() {
+            winograd::backward(isa, workspace, packed, window.padding, x, x_frame, dz, z_frame, dx, sums);
+        } else {
+            direct::backward(isa, workspace, packed, window, x, x_frame, dz, z_frame, dx, sums);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The vectors of x86-64: AVX2 with FMA (8 floats) and AVX-512 (16 floats).
+
+use std::arch::x86_64::*;
+
+use super::{Kernel, Vector};
+
+/// Runs a kernel with AVX2 and FMA switched on.
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx2>()
+}
+
+/// Runs a kernel with AVX-512 switched on.
+#[target_feature(enable = "avx512f,avx2,fma")]
+pub(crate) fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx512>()
+}
+
+/// Eight floats.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(__m256);
+
+/// Sixteen floats.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512(__m512);
+
+// SAFETY of the blocks below: values of these types are made and used only in kernels started by `run_avx2` and
+// `run_avx512`, which `Isa::run` calls only when the CPU has the instructions; pointers are the callers' promise.
+
+impl Vector for Avx2 {
+    const LANES: usize = 8;
+
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self {
+        // SAFETY: the caller vouches for eight readable floats.
+        Self(unsafe { _mm256_loadu_ps(p) })
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32) {
+        // SAFETY: the caller vouches for eight writable floats.
+        unsafe { _mm256_storeu_ps(p, self.0) }
+    }
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        // SAFETY: the instruction exists, see above.
+        Self(unsafe { _mm256_set1_ps(x) })
+    }
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        // SAFETY: the instruction exists, see above.
+        Self(unsafe { _mm256_add_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        // SAFETY: the instruction exists, see above.
+        Self(unsafe { _mm256_sub_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        // SAFETY: the instruction exists, see above.
+        Self(unsafe { _mm256_mul_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn fma(self, b: Self, c: Self) -> Self {
+        // SAFETY: the instruction exists, see above.
+        Self(unsafe { _mm256_fmadd_ps(self.0, b.0, c.0) })
+    }
+    #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        // SAFETY: the instruction exists, see above. It returns its second operand when either is NaN.
+        Self(unsafe { _mm256_max_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn if_equal(self, b: Self, yes: Self, no: Self) -> Self {
+        // SAFETY: the instructions exist, see above.
+        Self(unsafe { _mm256_blendv_ps(no.0, yes.0, _mm256_cmp_ps::<_CMP_EQ_OQ>(self.0, b.0)) })
+    }
+    #[inline(always)]
+    fn if_positive(self, yes: Self) -> Self {
+        // SAFETY: the instructions exist, see above.
+        Self(unsafe { _mm256_and_ps(yes.0, _mm256_cmp_ps::<_CMP_GT_OQ>(self.0, _mm256_setzero_ps())) })
+    }
+}
+
+impl Vector for Avx512 {
+    const LANES: usize = 16;
+
+    #[inline(always)]
+    unsafe fn load(p: *const f32) -> Self {
+        // SAFETY: the caller vouches for sixteen readable floats.
+        Self(unsafe { _mm512_loadu_ps(p) })
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32) {
+        // SAFETY: the caller vouches for sixteen writable floats.
+        unsafe { _mm512_storeu_ps(p, self.0) }
+    }
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        // SAFETY: the instruction exists, see above.
+        Self(unsafe { _mm512_set1_ps(x) })
+    }
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        // SAFETY: the instruction exists, see above.
+        Self(unsafe { _mm512_add_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        // SAFETY: the instruction exists, see above.
+        Self(unsafe { _mm512_sub_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        // SAFETY: the instruction exists, see above.
+        Self(unsafe { _mm512_mul_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn fma(self, b: Self, c: Self) -> Self {
+        // SAFETY: the instruction exists, see above.
+        Self(unsafe { _mm512_fmadd_ps(self.0, b.0, c.0) })
+    }
+    #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        // SAFETY: the instruction exists, see above. It returns its second operand when either is NaN.
+        Self(unsafe { _mm512_max_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn if_equal(self, b: Self, yes: Self, no: Self) -> Self {
+        // SAFETY: the instructions exist, see above.
+        Self(unsafe { _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_EQ_OQ>(self.0, b.0), no.0, yes.0) })
+    }
+    #[inline(always)]
+    fn if_positive(self, yes: Self) -> Self {
+        // SAFETY: the instructions exist, see above.
+        Self(unsafe {
+            _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, _mm512_setzero_ps()), yes.0)
+        })
+    }
+}

@@ -1,0 +1,237 @@
+//! Slow and obvious: every kernel's definition in f64, loop by loop.
+#![allow(dead_code)]
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use siskin_cpu::{BlockSpec, ConvSpec};
+
+pub fn stream(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+/// Numbers uniform on [-size, size].
+pub fn numbers(rng: &mut ChaCha8Rng, n: usize, size: f32) -> Vec<f32> {
+    (0..n).map(|_| rng.random_range(-size..size)).collect()
+}
+
+pub fn wide(x: &[f32]) -> Vec<f64> {
+    x.iter().map(|&x| f64::from(x)).collect()
+}
+
+/// Largest difference, relative to the largest value of the twin.
+pub fn distance(found: &[f32], twin: &[f64]) -> f64 {
+    assert_eq!(found.len(), twin.len());
+    assert!(found.iter().all(|x| x.is_finite()), "not a finite number");
+    let size = twin.iter().fold(1e-30_f64, |m, x| m.max(x.abs()));
+    found.iter().zip(twin).fold(0.0_f64, |m, (f, t)| m.max((f64::from(*f) - t).abs())) / size
+}
+
+pub fn assert_close(what: &str, found: &[f32], twin: &[f64], tolerance: f64) {
+    let d = distance(found, twin);
+    assert!(d <= tolerance, "{what}: relative distance {d:e} > {tolerance:e}");
+}
+
+/// Visits every product of a convolution: output index, input index, weight index.
+fn visit(s: &ConvSpec, [n, h, w]: [usize; 3], mut f: impl FnMut(usize, usize, usize)) {
+    let side = |x: usize| (x + 2 * s.padding - s.kernel) / s.stride + 1;
+    let (oh, ow) = (side(h), side(w));
+    for i in 0..n {
+        for o in 0..s.c_out {
+            for y in 0..oh {
+                for x in 0..ow {
+                    for c in 0..s.c_in {
+                        for ky in 0..s.kernel {
+                            for kx in 0..s.kernel {
+                                let (sy, sx) = (y * s.stride + ky, x * s.stride + kx);
+                                if sy < s.padding
+                                    || sx < s.padding
+                                    || sy >= h + s.padding
+                                    || sx >= w + s.padding
+                                {
+                                    continue;
+                                }
+                                f(
+                                    ((i * s.c_out + o) * oh + y) * ow + x,
+                                    ((i * s.c_in + c) * h + sy - s.padding) * w + sx - s.padding,
+                                    ((o * s.c_in + c) * s.kernel + ky) * s.kernel + kx,
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub fn out_len(s: &ConvSpec, [n, h, w]: [usize; 3]) -> usize {
+    let side = |x: usize| (x + 2 * s.padding - s.kernel) / s.stride + 1;
+    n * s.c_out * side(h) * side(w)
+}
+
+pub fn conv(s: &ConvSpec, weight: &[f64], bias: &[f64], x: &[f64], shape: [usize; 3]) -> Vec<f64> {
+    let mut out = vec![0.0; out_len(s, shape)];
+    let area = out.len() / shape[0] / s.c_out;
+    for (i, out) in out.iter_mut().enumerate() {
+        *out = bias[i / area % s.c_out];
+    }
+    visit(s, shape, |o, i, k| out[o] += x[i] * weight[k]);
+    out
+}
+
+/// dweight, dbias, dx.
+pub fn conv_backward(
+    s: &ConvSpec,
+    weight: &[f64],
+    x: &[f64],
+    shape: [usize; 3],
+    dout: &[f64],
+) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+    let (mut dw, mut db, mut dx) = (vec![0.0; weight.len()], vec![0.0; s.c_out], vec![0.0; x.len()]);
+    let area = dout.len() / shape[0] / s.c_out;
+    for (i, d) in dout.iter().enumerate() {
+        db[i / area % s.c_out] += d;
+    }
+    visit(s, shape, |o, i, k| {
+        dw[k] += x[i] * dout[o];
+        dx[i] += weight[k] * dout[o];
+    });
+    (dw, db, dx)
+}
+
+/// A block's parameters.
+#[derive(Clone)]
+pub struct Params {
+    pub weight: Vec<f32>,
+    pub bias: Vec<f32>,
+    pub gamma: Vec<f32>,
+    pub beta: Vec<f32>,
+}
+
+impl Params {
+    pub fn new(rng: &mut ChaCha8Rng, s: &BlockSpec) -> Self {
+        let size = (6.0 / (9 * s.c_out) as f32).sqrt();
+        let mut gamma = numbers(rng, s.c_out, 0.5);
+        // Both signs of gamma: the sign decides which pixel of a pool is the largest.
+        for (i, gamma) in gamma.iter_mut().enumerate() {
+            *gamma += if i % 3 == 0 { -1.0 } else { 1.0 };
+        }
+        Self {
+            weight: numbers(rng, s.c_out * s.c_in * 9, size),
+            bias: numbers(rng, s.c_out, 0.3),
+            gamma,
+            beta: numbers(rng, s.c_out, 0.3),
+        }
+    }
+
+    pub fn borrow(&self) -> siskin_cpu::BlockParams<'_> {
+        let Self { weight, bias, gamma, beta } = self;
+        siskin_cpu::BlockParams { weight, bias, gamma, beta }
+    }
+}
+
+pub fn conv_spec(s: &BlockSpec) -> ConvSpec {
+    ConvSpec { c_in: s.c_in, c_out: s.c_out, kernel: 3, stride: 1, padding: s.padding }
+}
+
+/// All of a block's forward pass, kept for its backward pass.
+pub struct Forward {
+    pub y: Vec<f64>,
+    pub mean: Vec<f64>,
+    /// Biased.
+    pub var: Vec<f64>,
+    zhat: Vec<f64>,
+    /// Index into the convolution's output of the pixel each output comes from.
+    source: Vec<usize>,
+    z_shape: [usize; 2],
+}
+
+/// `given`: statistics to normalise by; `None` takes those of the batch.
+pub fn block(
+    s: &BlockSpec,
+    p: &Params,
+    x: &[f64],
+    shape: [usize; 3],
+    given: Option<(&[f32], &[f32])>,
+) -> Forward {
+    let [n, h, w] = shape;
+    let z = conv(&conv_spec(s), &wide(&p.weight), &wide(&p.bias), x, shape);
+    let (zh, zw) = (h + 2 * s.padding - 2, w + 2 * s.padding - 2);
+    let (area, count) = (zh * zw, (n * zh * zw) as f64);
+    let channel = |i: usize| i / area % s.c_out;
+    let (mut mean, mut var) = (vec![0.0; s.c_out], vec![0.0; s.c_out]);
+    match given {
+        Some((m, v)) => (mean, var) = (wide(m), wide(v)),
+        None => {
+            z.iter().enumerate().for_each(|(i, z)| mean[channel(i)] += z / count);
+            z.iter().enumerate().for_each(|(i, z)| var[channel(i)] += (z - mean[channel(i)]).powi(2) / count);
+        }
+    }
+    let zhat: Vec<f64> =
+        z.iter().enumerate().map(|(i, z)| (z - mean[channel(i)]) / (var[channel(i)] + 1e-5).sqrt()).collect();
+    let active: Vec<f64> = zhat
+        .iter()
+        .enumerate()
+        .map(|(i, z)| (z * f64::from(p.gamma[channel(i)]) + f64::from(p.beta[channel(i)])).max(0.0))
+        .collect();
+    let side = if s.pool { 2 } else { 1 };
+    let (mut y, mut source) = (vec![], vec![]);
+    for plane in 0..n * s.c_out {
+        for row in 0..zh / side {
+            for col in 0..zw / side {
+                let at = |k: usize| plane * area + (side * row + k / side) * zw + side * col + k % side;
+                let mut best = at(0);
+                for k in 1..side * side {
+                    if active[at(k)] > active[best] {
+                        best = at(k);
+                    }
+                }
+                y.push(active[best]);
+                source.push(best);
+            }
+        }
+    }
+    Forward { y, mean, var, zhat, source, z_shape: [zh, zw] }
+}
+
+pub struct Grads {
+    pub weight: Vec<f64>,
+    pub gamma: Vec<f64>,
+    pub beta: Vec<f64>,
+    pub x: Vec<f64>,
+}
+
+pub fn block_backward(
+    s: &BlockSpec,
+    p: &Params,
+    x: &[f64],
+    shape: [usize; 3],
+    f: &Forward,
+    dy: &[f64],
+) -> Grads {
+    let area = f.z_shape[0] * f.z_shape[1];
+    let count = (shape[0] * area) as f64;
+    let channel = |i: usize| i / area % s.c_out;
+    let mut g = vec![0.0; f.zhat.len()];
+    for (i, &from) in f.source.iter().enumerate() {
+        if f.y[i] > 0.0 {
+            g[from] += dy[i];
+        }
+    }
+    let (mut gamma, mut beta) = (vec![0.0; s.c_out], vec![0.0; s.c_out]);
+    for (i, g) in g.iter().enumerate() {
+        gamma[channel(i)] += g * f.zhat[i];
+        beta[channel(i)] += g;
+    }
+    let dz: Vec<f64> = g
+        .iter()
+        .enumerate()
+        .map(|(i, g)| {
+            let c = channel(i);
+            let scale = f64::from(p.gamma[c]) / (f.var[c] + 1e-5).sqrt();
+            scale * (g - beta[c] / count - f.zhat[i] * gamma[c] / count)
+        })
+        .collect();
+    let (weight, _, dx) = conv_backward(&conv_spec(s), &wide(&p.weight), x, shape, &dz);
+    Grads { weight, gamma, beta, x: dx }
+}
