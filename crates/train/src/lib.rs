@@ -1,1 +1,3 @@
 //! Training, testing and calibrating a method.
+
+pub mod plot;
