@@ -84,6 +84,20 @@ pub enum Error {
         /// How many are needed.
         needed: usize,
     },
+    /// An iteration whose result is only right at its fixed point did not reach it.
+    #[error(
+        "{what} did not converge in {steps} steps: the last change was {change:e}, the tolerance is {tol:e}"
+    )]
+    NotConverged {
+        /// The iteration.
+        what: &'static str,
+        /// Steps done.
+        steps: usize,
+        /// Size of the last change.
+        change: f64,
+        /// The tolerance it should reach.
+        tol: f64,
+    },
     /// A matrix that must be positive definite is not.
     #[error("{what} is not positive definite (pivot {pivot})")]
     NotPositiveDefinite {

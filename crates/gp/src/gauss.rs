@@ -37,17 +37,6 @@ pub struct Gauss {
     vt: Option<Mat<f64>>,
 }
 
-/// Cotangents of the inputs of one Gaussian block.
-#[derive(Debug, Clone)]
-pub struct GaussBar {
-    /// Cotangent of the prior mean, [N].
-    pub abar: Vec<f64>,
-    /// Cotangent of the linear term, [N].
-    pub bbar: Vec<f64>,
-    /// Cotangent of the site precisions, [N].
-    pub wbar: Vec<f64>,
-}
-
 impl Gauss {
     /// The moments for kernel matrix `k` [N, N], site precisions `w >= 0`, linear term `b` and prior mean `a`, all [N].
     pub fn new(k: &Mat<f64>, w: &[f64], b: &[f64], a: &[f64]) -> Result<Self> {
@@ -159,41 +148,12 @@ impl Gauss {
         })
     }
 
-    /// Adjoint of the block for cotangents `mubar`, `vbar` [N] of the moments; adds the kernel's share to `kbar`:
-    ///
-    /// `Kbar += P' diag(vbar) P + sym(p g')`, `abar = p = P' mubar`, `bbar = Sigma mubar`,
-    /// `wbar = -mu o bbar - (Sigma o Sigma) vbar`.
-    pub fn pullback(&self, k: &Mat<f64>, mubar: &[f64], vbar: &[f64], kbar: &mut Mat<f64>) -> GaussBar {
-        let n = mubar.len();
+    /// What the adjoint needs, formed once: see [`GaussAdjoint`].
+    pub fn adjoint(&self, k: &Mat<f64>) -> GaussAdjoint<'_> {
         let b_inverse = self.b_inverse();
         let sigma = self.sigma(k, &b_inverse);
         let p = self.p(&sigma, &b_inverse);
-
-        let mut weighted = p.clone();
-        for j in 0..n {
-            for (x, vb) in weighted.col_as_slice_mut(j).iter_mut().zip(vbar) {
-                *x *= vb;
-            }
-        }
-        let mut share = Mat::zeros(n, n);
-        add_symmetric_product(&mut share, 1.0, p.transpose(), weighted.as_ref());
-        mirror(&mut share);
-        let abar = tmul_vec(&p, mubar);
-        for j in 0..n {
-            let (out, share) = (kbar.col_as_slice_mut(j), share.col_as_slice(j));
-            for i in 0..n {
-                out[i] += share[i] + 0.5 * (abar[i] * self.g[j] + abar[j] * self.g[i]);
-            }
-        }
-
-        let bbar = mul_vec(&sigma, mubar);
-        let mut wbar: Vec<f64> = bbar.iter().zip(&self.mu).map(|(b, m)| -m * b).collect();
-        for j in 0..n {
-            for (wb, x) in wbar.iter_mut().zip(sigma.col_as_slice(j)) {
-                *wb -= x * x * vbar[j];
-            }
-        }
-        GaussBar { abar, bbar, wbar }
+        GaussAdjoint { block: self, sigma, p }
     }
 
     /// Adds `scale (g g' - R)` to `kbar`: with `scale = 1/2` the explicit kernel derivative of `-KL` (at fixed q) and of
@@ -205,6 +165,52 @@ impl Gauss {
             for i in 0..out.len() {
                 out[i] += scale * (self.g[i] * self.g[j] - self.s[i] * bi[i] * self.s[j]);
             }
+        }
+    }
+}
+
+/// The adjoint of a block, linear in the cotangents `mubar`, `vbar` [N] of its moments.
+#[derive(Debug)]
+pub struct GaussAdjoint<'g> {
+    block: &'g Gauss,
+    /// `Sigma`, [N, N].
+    pub sigma: Mat<f64>,
+    /// `P = (I + K W)^{-1}`, [N, N].
+    pub p: Mat<f64>,
+}
+
+impl GaussAdjoint<'_> {
+    /// Cotangents of the sites: `bbar = Sigma mubar`, `wbar = -mu o bbar - (Sigma o Sigma) vbar`.
+    pub fn sites(&self, mubar: &[f64], vbar: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let bbar = mul_vec(&self.sigma, mubar);
+        let mut wbar: Vec<f64> = bbar.iter().zip(&self.block.mu).map(|(b, m)| -m * b).collect();
+        for (j, vb) in vbar.iter().enumerate() {
+            for (wb, x) in wbar.iter_mut().zip(self.sigma.col_as_slice(j)) {
+                *wb -= x * x * vb;
+            }
+        }
+        (bbar, wbar)
+    }
+
+    /// Cotangents of the prior: adds `P' diag(vbar) P + sym(p g')` to `kbar` and `p = P' mubar` to `abar`.
+    pub fn prior(&self, mubar: &[f64], vbar: &[f64], kbar: &mut Mat<f64>, abar: &mut [f64]) {
+        let n = mubar.len();
+        let mut weighted = self.p.clone();
+        for j in 0..n {
+            for (x, vb) in weighted.col_as_slice_mut(j).iter_mut().zip(vbar) {
+                *x *= vb;
+            }
+        }
+        let mut share = Mat::zeros(n, n);
+        add_symmetric_product(&mut share, 1.0, self.p.transpose(), weighted.as_ref());
+        mirror(&mut share);
+        let (p, g) = (tmul_vec(&self.p, mubar), &self.block.g);
+        for j in 0..n {
+            let (out, share) = (kbar.col_as_slice_mut(j), share.col_as_slice(j));
+            for i in 0..n {
+                out[i] += share[i] + 0.5 * (p[i] * g[j] + p[j] * g[i]);
+            }
+            abar[j] += p[j];
         }
     }
 }

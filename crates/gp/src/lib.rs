@@ -4,6 +4,7 @@ mod error;
 pub mod gauss;
 pub mod inference;
 pub mod linalg;
+pub mod objective;
 pub mod special;
 mod task;
 

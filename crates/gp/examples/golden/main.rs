@@ -4,7 +4,11 @@
 //! when a case fails, a file cannot be read as its schema, or nothing was checked.
 
 mod blocks;
-#[allow(dead_code)]
+mod calibration;
+mod collapsed;
+mod gradients;
+mod meanfield;
+mod problem;
 mod report;
 mod special;
 
@@ -20,7 +24,11 @@ type Checker = fn(&str, &mut Report) -> Result<(), serde_json::Error>;
 fn checkers(stem: &str) -> &'static [Checker] {
     match stem {
         "blocks" => &[blocks::check],
+        "calibration" => &[calibration::check],
+        "gradients" => &[gradients::check],
+        "meanfield" => &[meanfield::check],
         "special" => &[special::check],
+        "tight_bounds" => &[collapsed::check],
         _ => &[],
     }
 }

@@ -11,11 +11,17 @@ use crate::special::{Tilt, digamma, one_minus_trigamma1p, pg_var1, solve_u, trig
 /// A sum of `1 - e^rho` below this is taken for this: reached only with `v = 0` and `mu < -660`.
 const SMALLEST: f64 = 1e-290;
 
+/// The released code's smallest `gamma` and `omega`.
+pub const CLAMP: f64 = 1e-6;
+
 /// How the expected counts `gamma` follow from the marginals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Map<'a> {
     /// Eq. (12b) with a stored `alpha` [N]: `gamma = exp(psi(alpha) - log C + rho)`.
     Stored(&'a [f64]),
+    /// As `Stored`, but as the authors' released code has it: `gamma` and `w` not below [`CLAMP`], and the tilt a constant for
+    /// the adjoint, so that `gamma` depends on the marginals only through `exp(-mu/2)` and `w` only through `gamma`.
+    Released(&'a [f64]),
     /// Eqs. (12b), (12c) solved together: `gamma = u softmax(rho)`, `log u - psi(1+u) = log mean_c e^rho`.
     Joint,
     /// The Gamma variable integrated out: `gamma = e^rho / sum_c (1 - e^rho)`.
@@ -29,7 +35,7 @@ pub struct Sites {
     pub tilt: Mat<f64>,
     /// Eq. (12b). Expected counts, [N, C].
     pub gamma: Mat<f64>,
-    /// Eq. (12c). `alpha = 1 + sum_c gamma`, [N]; in the collapsed family it parametrises no factor.
+    /// Eq. (12c). `alpha = 1 + sum_c gamma`, [N]; in the collapsed family no parameter of q, but `C / sum_c (1 - e^rho)`.
     pub alpha: Vec<f64>,
     /// Eq. (12f). `w = (y + gamma) theta(c)`, the expected Polya-Gamma variables, [N, C].
     pub w: Mat<f64>,
@@ -89,6 +95,10 @@ impl Sites {
             tilts.extend((0..classes).map(|c| Tilt::new(mu[(i, c)], v[(i, c)])));
             match map {
                 Map::Stored(alpha) => stored_counts(&tilts, alpha[i], &mut gamma),
+                Map::Released(alpha) => {
+                    stored_counts(&tilts, alpha[i], &mut gamma);
+                    gamma.iter_mut().for_each(|g| *g = g.max(CLAMP));
+                }
                 Map::Joint => joint_counts(&tilts, &mut gamma, &mut buffer),
                 Map::Collapsed => collapsed_counts(&tilts, &mut gamma, &mut buffer),
             }
@@ -99,7 +109,8 @@ impl Sites {
                 let label = one_hot(y, i, c);
                 out.tilt[(i, c)] = tilts[c].c;
                 out.gamma[(i, c)] = gamma[c];
-                out.w[(i, c)] = (label + gamma[c]) * tilts[c].theta;
+                let w = (label + gamma[c]) * tilts[c].theta;
+                out.w[(i, c)] = if let Map::Released(_) = map { w.max(CLAMP) } else { w };
                 out.b[(i, c)] = 0.5 * (label - gamma[c]);
             }
         }
@@ -126,13 +137,17 @@ impl Sites {
         for i in 0..n {
             tilts.clear();
             tilts.extend((0..classes).map(|c| Tilt::new(mu[(i, c)], v[(i, c)])));
+            // Where the released code clamps, nothing flows back.
+            let released = matches!(map, Map::Released(_));
+            let open = |x: f64| f64::from(!released || x > CLAMP);
             for c in 0..classes {
-                let through_sites = -0.5 * bar.b[(i, c)] + bar.w[(i, c)] * tilts[c].theta;
-                rhobar[c] = through_sites + bar.gamma[(i, c)] + bar.alpha[i];
+                let wbar = bar.w[(i, c)] * open(self.w[(i, c)]);
+                let through_sites = -0.5 * bar.b[(i, c)] + wbar * tilts[c].theta;
+                rhobar[c] = (through_sites + bar.gamma[(i, c)] + bar.alpha[i]) * open(self.gamma[(i, c)]);
             }
             let gamma = |c: usize| self.gamma[(i, c)];
             match map {
-                Map::Stored(alpha) => {
+                Map::Stored(alpha) | Map::Released(alpha) => {
                     (0..classes).for_each(|c| rhobar[c] *= gamma(c));
                     buffer.clear();
                     buffer.extend_from_slice(&rhobar);
@@ -155,6 +170,10 @@ impl Sites {
                 }
             }
             for c in 0..classes {
+                if released {
+                    out.mu[(i, c)] = -0.5 * rhobar[c];
+                    continue;
+                }
                 let (m, s2, tilt) = (mu[(i, c)], v[(i, c)], &tilts[c]);
                 let through_w = -bar.w[(i, c)] * (one_hot(y, i, c) + gamma(c)) * pg_var1(tilt.c);
                 let t = through_w + bar.half_tilt2[(i, c)];
@@ -197,17 +216,12 @@ fn joint_counts(tilts: &[Tilt], gamma: &mut [f64], buffer: &mut Vec<f64>) {
 
 /// `gamma = e^rho / D`, `D = sum_c (1 - e^rho)`.
 fn collapsed_counts(tilts: &[Tilt], gamma: &mut [f64], buffer: &mut Vec<f64>) {
-    let d = success_mass(tilts, buffer);
+    buffer.clear();
+    buffer.extend(tilts.iter().map(|t| -t.rho.exp_m1()));
+    let d = sum_any_order(buffer).max(SMALLEST);
     for (g, t) in gamma.iter_mut().zip(tilts) {
         *g = t.rho.exp() / d;
     }
-}
-
-/// `D = sum_c (1 - e^rho_c)` of one point, to relative accuracy.
-pub(crate) fn success_mass(tilts: &[Tilt], buffer: &mut Vec<f64>) -> f64 {
-    buffer.clear();
-    buffer.extend(tilts.iter().map(|t| -t.rho.exp_m1()));
-    sum_any_order(buffer).max(SMALLEST)
 }
 
 /// `softmax_c(rho)` of one point.

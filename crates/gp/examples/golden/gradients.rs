@@ -1,0 +1,81 @@
+//! `gradients.json`: the bounds and their gradients through T sweeps.
+
+use serde::Deserialize;
+use siskin_gp::objective::{Bound, bound};
+
+use crate::problem::{Problem, matrices, order};
+use crate::report::{Case, Report, flat, flat_all, matrix, tolerance};
+
+#[derive(Deserialize)]
+struct File {
+    problems: Vec<Entry>,
+    tol: Tol,
+}
+
+#[derive(Deserialize)]
+struct Tol {
+    rel: f64,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    problem: Problem,
+    cases: Vec<Want>,
+}
+
+#[derive(Deserialize)]
+#[allow(non_snake_case)]
+struct Want {
+    order: String,
+    elbo: String,
+    init: String,
+    T: usize,
+    L: f64,
+    dK: Vec<Vec<Vec<f64>>>,
+    da: Vec<Vec<f64>>,
+    dtau: f64,
+    #[serde(default)]
+    float64_ref_err: Errors,
+}
+
+#[derive(Deserialize, Default)]
+#[allow(non_snake_case)]
+#[serde(default)]
+struct Errors {
+    L: f64,
+    dK: f64,
+    da: f64,
+    dtau: f64,
+}
+
+pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+    let file: File = serde_json::from_str(text)?;
+    for (i, entry) in file.problems.iter().enumerate() {
+        for want in &entry.cases {
+            let kind = &entry.problem.kind;
+            let name =
+                format!("gradients {i} {kind} {} {} {} T={}", want.order, want.elbo, want.init, want.T);
+            report.case(&name, |case| one(case, &entry.problem, want, file.tol.rel));
+        }
+    }
+    Ok(())
+}
+
+fn one(case: &mut Case, problem: &Problem, want: &Want, tol: f64) {
+    let Some(task) = case.try_run("task", problem.task()) else { return };
+    let Some(order) = case.try_run("order", order(&want.order)) else { return };
+    let Some(start) = case.try_run("start", problem.start(&want.init)) else { return };
+    let kind = match want.elbo.as_str() {
+        "general" => Ok(Bound::General),
+        "profiled" => Ok(Bound::Profiled),
+        "paper" => Ok(Bound::Paper),
+        other => Err(format!("unknown kind of ELBO `{other}`")),
+    };
+    let Some(kind) = case.try_run("kind", kind) else { return };
+    let Some(got) = case.try_run("gradient", bound(&task, kind, order, &start, want.T)) else { return };
+    let err = &want.float64_ref_err;
+    case.rel1("L", got.value, want.L, tolerance(tol, err.L));
+    case.rel("dK", &flat_all(&got.dk), &flat_all(&matrices(&want.dK)), tolerance(tol, err.dK));
+    case.rel("da", &flat(&got.da), &flat(&matrix(&want.da)), tolerance(tol, err.da));
+    case.rel("dtau", &[got.dtau], &[want.dtau], tolerance(tol, err.dtau));
+}

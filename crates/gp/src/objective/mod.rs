@@ -1,0 +1,5 @@
+//! Objectives for learning kernels, prior mean and temperature, each with its gradient.
+
+mod elbo;
+
+pub use elbo::{Bound, bound, bound_at_fixed_point};
