@@ -1,8 +1,9 @@
 //! Times Conv4 on this machine: `conv4 [images] [side] [channels] [threads] [repeats]` prints one JSON line a repeat.
 //! `scripts/bench_conv_vs_torch.py` runs it in turn with PyTorch.
 
-use std::time::Instant;
+mod clock;
 
+use clock::time;
 use siskin_cpu::{BlockGrads, BlockParams, BlockSpec, Isa, RunningStats, Stack, Workspace};
 
 fn main() {
@@ -40,28 +41,31 @@ fn run(n: usize, side: usize, channels: usize, repeats: usize) {
         weights.iter().map(|w| (vec![0.0; w.len()], vec![0.0; 64], vec![0.0; 64], vec![0.0; 64])).collect();
     let workspace = Workspace::new();
     for repeat in 0..=repeats {
-        let start = Instant::now();
-        let saved = stack
-            .forward_train(&workspace, &params, &images, [n, side, side], &mut features)
-            .expect("forward pass");
-        let forward = start.elapsed().as_secs_f64();
+        let (saved, forward) = time(|| {
+            stack
+                .forward_train(&workspace, &params, &images, [n, side, side], &mut features)
+                .expect("forward pass")
+        });
         let mut grads: Vec<_> = grads
             .iter_mut()
             .map(|(weight, bias, gamma, beta)| BlockGrads { weight, bias, gamma, beta })
             .collect();
-        stack.backward(&workspace, &params, &saved, &dfeatures, &mut grads, None).expect("backward pass");
-        let train = start.elapsed().as_secs_f64();
+        let ((), backward) = time(|| {
+            stack.backward(&workspace, &params, &saved, &dfeatures, &mut grads, None).expect("backward pass")
+        });
         drop(saved);
-        let start = Instant::now();
-        stack
-            .forward_eval(&workspace, &params, &running, &images, [n, side, side], &mut features)
-            .expect("evaluation");
-        let eval = start.elapsed().as_secs_f64();
+        let ((), eval) = time(|| {
+            stack
+                .forward_eval(&workspace, &params, &running, &images, [n, side, side], &mut features)
+                .expect("evaluation")
+        });
+        // The first round fills the workspace.
         if repeat > 0 {
-            let isa = Isa::detect().name();
-            println!(
-                "{{\"isa\": \"{isa}\", \"train\": {train:.6}, \"forward\": {forward:.6}, \"eval\": {eval:.6}}}"
-            );
+            let part = |name: &str, s: clock::Seconds| {
+                format!("\"{name}\": {{\"wall\": {:.6}, \"cpu\": {:.6}}}", s.wall, s.busy())
+            };
+            let parts = [part("forward", forward), part("backward", backward), part("eval", eval)].join(", ");
+            println!("{{\"isa\": \"{}\", {parts}}}", Isa::detect().name());
         }
     }
 }

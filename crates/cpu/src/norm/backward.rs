@@ -132,9 +132,12 @@ struct Here<V> {
 impl<V: Vector> Here<V> {
     #[inline(always)]
     fn load(channels: &[&[f32]; 5], c: usize) -> Self {
-        assert!(channels.iter().all(|x| x.len() >= c + V::LANES));
-        // SAFETY: asserted above.
-        let [s, t, mean, b, d] = channels.map(|x| unsafe { V::load(x.as_ptr().add(c)) });
+        let mut values = [V::splat(0.0); 5];
+        for (value, channel) in values.iter_mut().zip(channels) {
+            // SAFETY: the slice of a whole vector is in bounds, or this panics.
+            *value = unsafe { V::load(channel[c..c + V::LANES].as_ptr()) };
+        }
+        let [s, t, mean, b, d] = values;
         Self { s, t, mean, b, d }
     }
 
@@ -156,8 +159,11 @@ impl<V: Vector> Here<V> {
     #[inline(always)]
     unsafe fn pool(&self, z: *const f32, dz: *mut f32, dy: V, right: usize, below: usize) {
         let places = [0, right, below, below + right];
-        // SAFETY: the caller vouches for the four pixels.
-        let values = places.map(|p| unsafe { V::load(z.add(p)) });
+        let mut values = [dy; 4];
+        for (value, place) in values.iter_mut().zip(places) {
+            // SAFETY: the caller vouches for the four pixels.
+            *value = unsafe { V::load(z.add(place)) };
+        }
         let peak = values[0].max(values[1]).max(values[2].max(values[3]));
         let zero = V::splat(0.0);
         let mut left = self.gate(peak, dy);

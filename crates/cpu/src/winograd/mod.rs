@@ -11,7 +11,7 @@ use crate::buffer::Workspace;
 use crate::frame::Frame;
 use crate::gemm::{Stretches, outer_sum, product};
 use crate::simd::{Isa, Kernel, Vector};
-use transform::{Grid, input, input_adjoint, output, output_adjoint, sandwich};
+use transform::{Grid, Input, InputAdjoint, Output, OutputAdjoint, sandwich};
 
 /// Points of a tile.
 pub(crate) const POINTS: usize = 36;
@@ -133,7 +133,7 @@ impl Kernel for Forward<'_> {
                     unsafe {
                         let from = m.as_ptr().add(t * lout + c);
                         let to = z.as_mut_ptr().add(to + c);
-                        sandwich::<V, 6, 4, false>(from, points(m_step), to, tiles.pixels_of_z(), output);
+                        sandwich::<V, Output, 6, 4, false>(from, points(m_step), to, tiles.pixels_of_z());
                     }
                 }
             }
@@ -153,7 +153,7 @@ fn gather<V: Vector>(tiles: &Tiles, first: usize, count: usize, x: &[f32], v: &m
             unsafe {
                 let from = x.as_ptr().add(from + c);
                 let to = v.as_mut_ptr().add(t * lin + c);
-                sandwich::<V, 6, 6, false>(from, tiles.pixels_of_x(), to, points(v_step), input);
+                sandwich::<V, Input, 6, 6, false>(from, tiles.pixels_of_x(), to, points(v_step));
             }
         }
     }
@@ -219,12 +219,11 @@ impl Kernel for Backward<'_> {
                     unsafe {
                         let from = dz.as_ptr().add(from + c);
                         let to = m.as_mut_ptr().add(t * lout + c);
-                        sandwich::<V, 4, 6, false>(
+                        sandwich::<V, OutputAdjoint, 4, 6, false>(
                             from,
                             tiles.pixels_of_z(),
                             to,
                             points(m_step),
-                            output_adjoint,
                         );
                     }
                 }
@@ -247,12 +246,11 @@ impl Kernel for Backward<'_> {
                         unsafe {
                             let from = v.as_ptr().add(t * lin + c);
                             let to = dx.as_mut_ptr().add(to + c);
-                            sandwich::<V, 6, 6, true>(
+                            sandwich::<V, InputAdjoint, 6, 6, true>(
                                 from,
                                 points(v_step),
                                 to,
                                 tiles.pixels_of_x(),
-                                input_adjoint,
                             );
                         }
                     }

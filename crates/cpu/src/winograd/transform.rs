@@ -29,7 +29,7 @@ fn plus<V: Vector>(y: V, x: V, c: f32) -> V {
 
 /// Bᵀ d: the input transform (P·Q = 1).
 #[inline(always)]
-pub(super) fn input<V: Vector>(d: [V; 6]) -> [V; 6] {
+fn input<V: Vector>(d: [V; 6]) -> [V; 6] {
     let even_a = plus(d[4], d[2], -Q);
     let odd_a = times(plus(d[3], d[1], -Q), A);
     let even_b = plus(d[4], d[2], -P);
@@ -46,7 +46,7 @@ pub(super) fn input<V: Vector>(d: [V; 6]) -> [V; 6] {
 
 /// B v: the adjoint of [`input`].
 #[inline(always)]
-pub(super) fn input_adjoint<V: Vector>(v: [V; 6]) -> [V; 6] {
+fn input_adjoint<V: Vector>(v: [V; 6]) -> [V; 6] {
     let (sum_a, odd_a) = (v[1].add(v[2]), times(v[1].sub(v[2]), A));
     let (sum_b, odd_b) = (v[3].add(v[4]), times(v[3].sub(v[4]), B));
     [
@@ -61,7 +61,7 @@ pub(super) fn input_adjoint<V: Vector>(v: [V; 6]) -> [V; 6] {
 
 /// Aᵀ m: the output transform.
 #[inline(always)]
-pub(super) fn output<V: Vector>(m: [V; 6]) -> [V; 4] {
+fn output<V: Vector>(m: [V; 6]) -> [V; 4] {
     let (sum_a, odd_a) = (m[1].add(m[2]), times(m[1].sub(m[2]), A));
     let (sum_b, odd_b) = (m[3].add(m[4]), times(m[3].sub(m[4]), B));
     [
@@ -74,7 +74,7 @@ pub(super) fn output<V: Vector>(m: [V; 6]) -> [V; 4] {
 
 /// A y: the adjoint of [`output`].
 #[inline(always)]
-pub(super) fn output_adjoint<V: Vector>(y: [V; 4]) -> [V; 6] {
+fn output_adjoint<V: Vector>(y: [V; 4]) -> [V; 6] {
     let even_a = plus(y[0], y[2], P);
     let odd_a = times(plus(y[1], y[3], P), A);
     let even_b = plus(y[0], y[2], Q);
@@ -104,17 +104,50 @@ pub(super) struct Grid {
     pub col: usize,
 }
 
-/// T X Tᵀ for a grid X of I x I vectors, where `f` applies T to I vectors. With `ADD` the result is added to `to`.
+/// A linear map T from I vectors to O. A trait and not a closure: the call must be inlined into code compiled for the
+/// wider instructions, and only `#[inline(always)]` promises that.
+pub(super) trait Transform<const I: usize, const O: usize> {
+    fn apply<V: Vector>(from: [V; I]) -> [V; O];
+}
+
+macro_rules! transforms {
+    ($($name:ident: $from:literal -> $to:literal = $function:ident;)*) => {
+        $(
+            #[doc = concat!("The map of [`", stringify!($function), "`].")]
+            pub(super) struct $name;
+            impl Transform<$from, $to> for $name {
+                #[inline(always)]
+                fn apply<V: Vector>(from: [V; $from]) -> [V; $to] {
+                    $function(from)
+                }
+            }
+        )*
+    };
+}
+
+transforms! {
+    Input: 6 -> 6 = input;
+    InputAdjoint: 6 -> 6 = input_adjoint;
+    Output: 6 -> 4 = output;
+    OutputAdjoint: 4 -> 6 = output_adjoint;
+}
+
+/// T X Tᵀ for a grid X of I x I vectors. With `ADD` the result is added to `to`.
 ///
 /// # Safety
 /// Vectors at all I x I places of `from` must be readable, at all O x O places of `to` readable and writable.
 #[inline(always)]
-pub(super) unsafe fn sandwich<V: Vector, const I: usize, const O: usize, const ADD: bool>(
+pub(super) unsafe fn sandwich<
+    V: Vector,
+    T: Transform<I, O>,
+    const I: usize,
+    const O: usize,
+    const ADD: bool,
+>(
     from: *const f32,
     from_grid: Grid,
     to: *mut f32,
     to_grid: Grid,
-    f: impl Fn([V; I]) -> [V; O],
 ) {
     let mut half = [[V::splat(0.0); I]; O];
     for j in 0..I {
@@ -123,13 +156,13 @@ pub(super) unsafe fn sandwich<V: Vector, const I: usize, const O: usize, const A
             // SAFETY: the caller vouches for these places.
             column[i] = unsafe { V::load(from.add(i * from_grid.row + j * from_grid.col)) };
         }
-        let column = f(column);
+        let column = T::apply(column);
         for o in 0..O {
             half[o][j] = column[o];
         }
     }
     for o in 0..O {
-        let row = f(half[o]);
+        let row = T::apply(half[o]);
         for j in 0..O {
             // SAFETY: the caller vouches for these places.
             unsafe {
