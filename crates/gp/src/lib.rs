@@ -3,10 +3,15 @@
 mod error;
 pub mod gauss;
 pub mod inference;
+pub mod laplace;
 pub mod linalg;
 pub mod objective;
+pub mod ove;
+pub mod polya_gamma;
 pub mod special;
 mod task;
+#[cfg(test)]
+mod testing;
 
 pub use error::{Error, Result};
 pub use task::{Gradient, Standard, Task};

@@ -8,6 +8,7 @@ mod calibration;
 mod collapsed;
 mod gradients;
 mod meanfield;
+mod polya_gamma;
 mod problem;
 mod report;
 mod special;
@@ -27,6 +28,7 @@ fn checkers(stem: &str) -> &'static [Checker] {
         "calibration" => &[calibration::check],
         "gradients" => &[gradients::check],
         "meanfield" => &[meanfield::check],
+        "polya_gamma" => &[polya_gamma::check],
         "special" => &[special::check],
         "tight_bounds" => &[collapsed::check],
         _ => &[],
