@@ -3,11 +3,15 @@
 mod error;
 pub mod gauss;
 pub mod inference;
+pub mod kernels;
 pub mod laplace;
+pub mod likelihoods;
 pub mod linalg;
 pub mod objective;
 pub mod ove;
 pub mod polya_gamma;
+pub mod predict;
+pub mod quadrature;
 pub mod special;
 mod task;
 #[cfg(test)]

@@ -7,6 +7,9 @@ mod blocks;
 mod calibration;
 mod collapsed;
 mod gradients;
+mod integrals;
+mod kernels;
+mod likelihood;
 mod meanfield;
 mod polya_gamma;
 mod problem;
@@ -27,10 +30,12 @@ fn checkers(stem: &str) -> &'static [Checker] {
         "blocks" => &[blocks::check],
         "calibration" => &[calibration::check],
         "gradients" => &[gradients::check],
+        "kernels" => &[kernels::check],
+        "likelihood" => &[likelihood::check],
         "meanfield" => &[meanfield::check],
         "polya_gamma" => &[polya_gamma::check],
         "special" => &[special::check],
-        "tight_bounds" => &[collapsed::check],
+        "tight_bounds" => &[collapsed::check, integrals::check],
         _ => &[],
     }
 }

@@ -3,12 +3,16 @@
 //! A sweep is a local update of all points ([`Sites`]) followed by one Gaussian block for each class
 //! ([`crate::gauss::Gauss`]). [`infer`] runs sweeps to a fixed number or to a tolerance; [`Tape`] records them for gradients.
 
+mod natural;
+mod signed;
 mod sites;
 mod sweep;
 mod tape;
 
 use faer::Mat;
 
+pub use natural::{Natural, NaturalOptions, natural};
+pub use signed::SignedGauss;
 pub use sites::{CLAMP, Map, MarginalsBar, Sites, SitesBar};
 pub use sweep::{State, Sweep};
 pub use tape::{PriorBar, Tape, Top};

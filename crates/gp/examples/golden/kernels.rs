@@ -1,0 +1,98 @@
+//! `kernels.json`: kernel values and the gradient of sum(G * K(X, X)).
+
+use faer::Mat;
+use serde::Deserialize;
+use siskin_gp::kernels::{BaseGradient, Kernel, KernelKind, softplus_slope};
+
+use crate::report::{Case, Report, flat, matrix};
+
+#[derive(Deserialize)]
+#[allow(non_snake_case)]
+struct File {
+    X: Vec<Vec<f64>>,
+    X2: Vec<Vec<f64>>,
+    G: Vec<Vec<f64>>,
+    cases: Vec<KernelCase>,
+    tol: Tol,
+}
+
+#[derive(Deserialize)]
+struct Tol {
+    rel: f64,
+}
+
+#[derive(Deserialize)]
+#[allow(non_snake_case)]
+struct KernelCase {
+    kind: String,
+    power: u32,
+    outputscale: f64,
+    lengthscale: f64,
+    variance: f64,
+    offset: f64,
+    K: Vec<Vec<f64>>,
+    Kcross: Vec<Vec<f64>>,
+    vjp: Vjp,
+}
+
+#[derive(Deserialize)]
+#[allow(non_snake_case)]
+struct Vjp {
+    X: Vec<Vec<f64>>,
+    outputscale: f64,
+    variance: Option<f64>,
+    lengthscale: Option<f64>,
+    offset: Option<f64>,
+}
+
+pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+    let file: File = serde_json::from_str(text)?;
+    for want in &file.cases {
+        report.case(&format!("kernels {} power {}", want.kind, want.power), |case| {
+            let (kind, shape) = match want.kind.as_str() {
+                "cosine" => (KernelKind::Cosine, 1.0),
+                "linear" => (KernelKind::Linear, want.variance),
+                "rbf" => (KernelKind::Rbf, want.lengthscale),
+                "matern52" => (KernelKind::Matern52, want.lengthscale),
+                "poly" => (KernelKind::Polynomial { power: want.power }, want.offset),
+                _ => return case.error("unknown kernel", f64::NAN, 0.0),
+            };
+            let kernel = Kernel::new(kind).with_shape(shape).and_then(|k| k.with_scale(want.outputscale));
+            if let Some(kernel) = case.try_run("parameters", kernel) {
+                compare(case, &file, want, &kernel);
+            }
+        });
+    }
+    Ok(())
+}
+
+fn compare(case: &mut Case, file: &File, want: &KernelCase, kernel: &Kernel) {
+    let tol = file.tol.rel;
+    let (x, x2) = (matrix(&file.X), matrix(&file.X2));
+    let Some(f) = case.try_run("X", kernel.features(x.as_ref())) else { return };
+    let Some(f2) = case.try_run("X2", kernel.features(x2.as_ref())) else { return };
+    let Some(cross) = case.try_run("K(X, X2)", kernel.between(&f, &f2)) else { return };
+    let base = kernel.within(&f);
+    let k = kernel.scaled(&base, 1);
+    case.rel("K(X, X)", &flat(&k[0]), &flat(&matrix(&want.K)), tol);
+    let diagonal: Vec<f64> = (0..x.nrows()).map(|i| k[0][(i, i)]).collect();
+    case.rel("diagonal", &flat(&kernel.scaled(&kernel.diag(&f), 1)[0]), &diagonal, tol);
+    case.rel("K(X, X2)", &flat(&kernel.scaled(&cross, 1)[0]), &flat(&matrix(&want.Kcross)), tol);
+
+    let mut gradient = BaseGradient::zeros(kernel);
+    let mut zbar = Mat::zeros(f.dim(), f.points());
+    let bar = kernel.pull_scale(&base, &[matrix(&file.G)], &mut gradient);
+    kernel.pull_within(&f, &base, &bar, &mut zbar, &mut gradient);
+    case.rel("d/dX", &flat(&f.pull_back(&zbar)), &flat(&matrix(&want.vjp.X)), tol);
+    // The file's derivatives are by the parameters themselves, ours by what softplus takes to them.
+    let scale = gradient.raw_scale[0] / softplus_slope(kernel.raw_scale[0]);
+    case.rel("d/doutputscale", &[scale], &[want.vjp.outputscale], tol);
+    let shape = gradient.raw_shape / softplus_slope(kernel.raw_shape);
+    for (name, value) in
+        [("variance", want.vjp.variance), ("lengthscale", want.vjp.lengthscale), ("offset", want.vjp.offset)]
+    {
+        if let Some(value) = value {
+            case.rel(&format!("d/d{name}"), &[shape], &[value], tol);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! From q(F) on the labelled points to latent values and class probabilities at new points.
+
+use faer::Mat;
+use rand::Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+use crate::inference::SignedGauss;
+use crate::likelihoods::logistic_softmax;
+use crate::linalg::{product, sum_any_order};
+use crate::quadrature::{Precision, probabilities::Predictive};
+use crate::{Error, Result};
+
+/// q(F) on the labelled points, in units of x = f/tau, and the temperature that leads back to f.
+#[derive(Debug, Clone)]
+pub struct Posterior {
+    blocks: Vec<SignedGauss>,
+    tau: f64,
+}
+
+/// Independent Gaussian latent values of every class at some points, in units of f.
+#[derive(Debug, Clone)]
+pub struct Latent {
+    /// Means, [M, C].
+    pub mean: Mat<f64>,
+    /// Variances, [M, C].
+    pub var: Mat<f64>,
+    /// Temperature of the likelihood.
+    pub tau: f64,
+}
+
+impl Posterior {
+    /// From the block of each class (built with K/tau^2 and a/tau) and the temperature.
+    pub fn new(blocks: impl IntoIterator<Item = impl Into<SignedGauss>>, tau: f64) -> Result<Self> {
+        crate::likelihoods::check_tau(tau)?;
+        let blocks: Vec<SignedGauss> = blocks.into_iter().map(Into::into).collect();
+        if blocks.len() < 2 {
+            return Err(Error::Empty { what: "classes", needed: 2 });
+        }
+        Ok(Posterior { blocks, tau })
+    }
+
+    /// Number of classes C.
+    pub fn classes(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The block of each class.
+    pub fn blocks(&self) -> &[SignedGauss] {
+        &self.blocks
+    }
+
+    /// Eq. (15), with the prior mean: `mu_* = a_* + k_*' K^{-1} (mu - a)`, `sigma_*^2 = k_** - k_*' (K + W^{-1})^{-1} k_*`.
+    ///
+    /// `k_star`: for each class the kernel between the N labelled and the M new points, [N, M]; `k_star_star`: that of each
+    /// new point with itself, [M, C]; `a_star`: prior mean at the new points, [M, C]; all in units of f.
+    ///
+    /// The paper's Eq. (15) has `k_*' K^{-1} mu`: with a prior mean other than 0 that returns to 0 and not to the prior mean
+    /// far from the data. The test `far_from_data_the_prior_returns` shows the difference.
+    pub fn latent(&self, k_star: &[Mat<f64>], k_star_star: &Mat<f64>, a_star: &Mat<f64>) -> Result<Latent> {
+        let (classes, queries) = (self.classes(), a_star.nrows());
+        check_size("k_star (one matrix per class)", classes, k_star.len())?;
+        for m in [k_star_star, a_star] {
+            check_size("rows of k_star_star and a_star", queries, m.nrows())?;
+            check_size("columns of k_star_star and a_star", classes, m.ncols())?;
+        }
+        let (mut mean, mut var) = (Mat::zeros(queries, classes), Mat::zeros(queries, classes));
+        let tau2 = self.tau * self.tau;
+        for (c, block) in self.blocks.iter().enumerate() {
+            check_size("rows of k_star", block.g.len(), k_star[c].nrows())?;
+            check_size("columns of k_star", queries, k_star[c].ncols())?;
+            // g belongs to x: k_*'/tau^2 g is the shift of x, and tau times that the shift of f.
+            let g = Mat::from_fn(block.g.len(), 1, |i, _| block.g[i] / self.tau);
+            let shift = product(k_star[c].transpose(), g.as_ref());
+            let standard = &k_star[c] * faer::Scale(1.0 / tau2);
+            let drop = block.variance_drop(&standard);
+            for q in 0..queries {
+                mean[(q, c)] = a_star[(q, c)] + shift[(q, 0)];
+                var[(q, c)] = (k_star_star[(q, c)] - tau2 * drop[q]).max(0.0);
+            }
+        }
+        Ok(Latent { mean, var, tau: self.tau })
+    }
+}
+
+impl Latent {
+    /// Number of points M.
+    pub fn points(&self) -> usize {
+        self.mean.nrows()
+    }
+
+    /// Number of classes C.
+    pub fn classes(&self) -> usize {
+        self.mean.ncols()
+    }
+
+    /// Eq. (15a), by quadrature: class probabilities [M, C], each row scaled to sum to 1 (it does up to the error of the rule).
+    pub fn probs(&self, precision: Precision) -> Result<Mat<f64>> {
+        let mut rule = Predictive::new(precision);
+        self.rows(|m, s2, p| {
+            rule.probs(m, s2, p)?;
+            let total = sum_any_order(&mut p.to_vec());
+            p.iter_mut().for_each(|p| *p /= total);
+            Ok(())
+        })
+    }
+
+    /// Eq. (15a) as the paper computes it: the mean of the likelihood over `samples` draws of f, [M, C]. For comparison; the
+    /// error falls as one over the square root of `samples`.
+    pub fn probs_monte_carlo(&self, samples: usize, rng: &mut impl Rng) -> Result<Mat<f64>> {
+        if samples == 0 {
+            return Err(Error::Empty { what: "Monte Carlo samples", needed: 1 });
+        }
+        let mut x = vec![0.0; self.classes()];
+        self.rows(|m, s2, p| {
+            p.fill(0.0);
+            for _ in 0..samples {
+                for c in 0..x.len() {
+                    let z: f64 = StandardNormal.sample(rng);
+                    x[c] = m[c] + s2[c].sqrt() * z;
+                }
+                for (p, draw) in p.iter_mut().zip(logistic_softmax::probs(&x, 1.0)?) {
+                    *p += draw / samples as f64;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Applies `one` to the standardised means and variances of each point.
+    fn rows(&self, mut one: impl FnMut(&[f64], &[f64], &mut [f64]) -> Result<()>) -> Result<Mat<f64>> {
+        let (points, classes) = (self.points(), self.classes());
+        let mut probs = Mat::zeros(points, classes);
+        let mut p = vec![0.0; classes];
+        for i in 0..points {
+            let m: Vec<f64> = (0..classes).map(|c| self.mean[(i, c)] / self.tau).collect();
+            let s2: Vec<f64> = (0..classes).map(|c| self.var[(i, c)] / (self.tau * self.tau)).collect();
+            one(&m, &s2, &mut p)?;
+            for c in 0..classes {
+                probs[(i, c)] = p[c];
+            }
+        }
+        Ok(probs)
+    }
+}
+
+/// The entropy -sum_k p_k log p_k of each row of `probs` [M, C], in nats.
+pub fn entropy(probs: &Mat<f64>) -> Vec<f64> {
+    let term = |p: f64| if p > 0.0 { -p * p.ln() } else { 0.0 };
+    (0..probs.nrows())
+        .map(|i| sum_any_order(&mut (0..probs.ncols()).map(|k| term(probs[(i, k)])).collect::<Vec<_>>()))
+        .collect()
+}
+
+fn check_size(what: &'static str, expected: usize, got: usize) -> Result<()> {
+    if expected == got { Ok(()) } else { Err(Error::Shape { what, expected, got }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+
+    fn posterior(a: f64, tau: f64) -> Posterior {
+        let k = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 0.3 }) * faer::Scale(1.0 / (tau * tau));
+        let blocks = [[0.5, -0.4], [-0.5, 0.6]]
+            .map(|b| SignedGauss::new(&k, &[0.2, 0.1], &b, &[a / tau; 2]).unwrap());
+        Posterior::new(blocks, tau).unwrap()
+    }
+
+    fn ones(rows: usize, cols: usize, value: f64) -> Mat<f64> {
+        Mat::from_fn(rows, cols, |_, _| value)
+    }
+
+    #[test]
+    fn far_from_data_the_prior_returns() {
+        for a in [0.0, -5.0] {
+            let nothing = vec![Mat::zeros(2, 1), Mat::zeros(2, 1)];
+            let latent = posterior(a, 0.2).latent(&nothing, &ones(1, 2, 0.7), &ones(1, 2, a)).unwrap();
+            assert_eq!((latent.mean[(0, 0)], latent.var[(0, 1)]), (a, 0.7));
+        }
+    }
+
+    #[test]
+    fn at_a_labelled_point_it_is_the_posterior() {
+        let tau = 0.5;
+        let p = posterior(-1.0, tau);
+        let k = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 0.3 });
+        let latent = p.latent(&[k.clone(), k], &ones(2, 2, 1.0), &ones(2, 2, -1.0)).unwrap();
+        for c in 0..2 {
+            for i in 0..2 {
+                assert!((latent.mean[(i, c)] - tau * p.blocks()[c].mu[i]).abs() < 1e-14);
+                assert!((latent.var[(i, c)] - tau * tau * p.blocks()[c].v[i]).abs() < 1e-14);
+            }
+        }
+    }
+
+    #[test]
+    fn quadrature_and_monte_carlo_agree() {
+        let latent = Latent {
+            mean: Mat::from_fn(2, 3, |i, c| i as f64 - c as f64),
+            var: Mat::from_fn(2, 3, |_, c| 0.5 + c as f64),
+            tau: 0.4,
+        };
+        let exact = latent.probs(Precision::Fine).unwrap();
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(3);
+        let sampled = latent.probs_monte_carlo(40_000, &mut rng).unwrap();
+        // A probability has a standard deviation of at most 1/2 between draws: 5 standard errors.
+        assert!((&exact - &sampled).norm_max() < 5.0 * 0.5 / 200.0);
+        for i in 0..2 {
+            assert!(((0..3).map(|c| exact[(i, c)]).sum::<f64>() - 1.0).abs() < 1e-15);
+        }
+        assert!(matches!(latent.probs_monte_carlo(0, &mut rng), Err(Error::Empty { .. })));
+    }
+
+    #[test]
+    fn entropy_runs_from_none_to_log_c() {
+        let p = Mat::from_fn(2, 4, |i, c| if i == 0 { 0.25 } else { f64::from(c == 2) });
+        let h = entropy(&p);
+        assert!((h[0] - 4f64.ln()).abs() < 1e-15);
+        assert_eq!(h[1], 0.0);
+    }
+}

@@ -1,0 +1,48 @@
+//! The nodes of all classes at one point, in an order that does not depend on how the classes are numbered.
+
+use super::{
+    Rule, class_order,
+    nodes::{Chunk, largest_node, push_nodes},
+};
+use crate::{likelihoods::log_sigmoid, linalg::sum_any_order};
+
+/// Working memory: the nodes of every class at one point.
+#[derive(Default)]
+pub(super) struct Grid {
+    /// `order[i]` is the class visited i-th.
+    pub order: Vec<usize>,
+    /// log S, S = sum_c sigma(largest node of class c): sigma / S <= 1 everywhere, and no underflow for Z ~ e^-150.
+    pub log_s: f64,
+    chunks: Vec<Chunk>,
+    ends: Vec<usize>,
+}
+
+impl Grid {
+    /// Lays out the nodes for means `mu` and variances `v`.
+    #[inline(always)]
+    pub fn fill(&mut self, mu: &[f64], v: &[f64], rule: &Rule) {
+        class_order(mu, v, &mut self.order);
+        self.log_s = log_scale(mu, v, rule);
+        self.chunks.clear();
+        self.ends.clear();
+        for i in 0..self.order.len() {
+            let c = self.order[i];
+            push_nodes(mu[c], v[c], self.log_s, rule, &mut self.chunks);
+            self.ends.push(self.chunks.len());
+        }
+    }
+
+    /// The nodes of the class visited i-th.
+    #[inline(always)]
+    pub fn class(&self, i: usize) -> &[Chunk] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.chunks[start..self.ends[i]]
+    }
+}
+
+/// log sum_c sigma(largest node of class c).
+fn log_scale(mu: &[f64], v: &[f64], rule: &Rule) -> f64 {
+    let l: Vec<f64> = mu.iter().zip(v).map(|(&mu, &v)| log_sigmoid(largest_node(mu, v, rule))).collect();
+    let max = l.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    max + sum_any_order(&mut l.iter().map(|l| (l - max).exp()).collect::<Vec<f64>>()).ln()
+}

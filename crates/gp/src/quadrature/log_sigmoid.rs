@@ -1,0 +1,81 @@
+//! E log sigma(x) for x ~ N(mu, v), with derivatives.
+
+use super::{Precision, Rule, check_marginals, nodes::spacing};
+use crate::{Result, likelihoods::log_sigmoid};
+
+/// An expectation and its derivatives in the mean and the variance of x.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Expectation {
+    /// The expectation.
+    pub value: f64,
+    /// Its derivative in the mean.
+    pub dmu: f64,
+    /// Its derivative in the variance.
+    pub dv: f64,
+}
+
+/// E log sigma(x); d/dmu = E sigma(-x), d/dv = -E[ sigma(x) sigma(-x) ] / 2.
+pub fn e_log_sigmoid(mu: f64, v: f64, precision: Precision) -> Result<Expectation> {
+    check_marginals(&[mu], &[v])?;
+    Ok(trapezoid(mu, v, &precision.bound_rule()))
+}
+
+/// The rule itself, for arguments known to be good.
+pub(super) fn trapezoid(mu: f64, v: f64, rule: &Rule) -> Expectation {
+    let (d, side) = spacing(v, rule);
+    let sd = v.sqrt();
+    let mut total = 0.0;
+    let (mut value, mut dmu, mut dv) = (0.0, 0.0, 0.0);
+    for i in 0..=2 * side as usize {
+        let z = (i as f64 - side) * d;
+        let x = mu + sd * z;
+        let w = (-0.5 * z * z).exp();
+        let log_s = log_sigmoid(x);
+        // sigma(-x) = e^{-x} sigma(x), whichever is free of cancellation.
+        let e = (-x.abs()).exp();
+        let inv = 1.0 / (1.0 + e);
+        let minus = if x > 0.0 { e * inv } else { inv };
+        total += w;
+        value += w * log_s;
+        dmu += w * minus;
+        dv -= 0.5 * w * e * inv * inv;
+    }
+    Expectation { value: value / total, dmu: dmu / total, dv: dv / total }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn far_tails_keep_their_relative_accuracy() {
+        // E log sigma = -E e^{-x} to first order, and E e^{-x} = exp(-mu + v / 2).
+        let e = e_log_sigmoid(40.0, 0.25, Precision::Golden).unwrap();
+        let want = (-40.0f64 + 0.125).exp();
+        assert!((e.value / -want - 1.0).abs() < 1e-13);
+        assert!((e.dmu / want - 1.0).abs() < 1e-13 && (e.dv / (-0.5 * want) - 1.0).abs() < 1e-13);
+        let e = e_log_sigmoid(-700.0, 0.0, Precision::Standard).unwrap();
+        assert_eq!((e.value, e.dmu), (-700.0, 1.0));
+    }
+
+    proptest! {
+        #[test]
+        fn derivatives_match_differences(mu in -40.0..40.0f64, log_v in -6.0..5.0f64) {
+            let v = log_v.exp();
+            let at = |mu, v| e_log_sigmoid(mu, v, Precision::Golden).unwrap();
+            let h = 1e-4;
+            prop_assert!((at(mu, v).dmu - (at(mu + h, v).value - at(mu - h, v).value) / (2.0 * h)).abs() < 1e-8);
+            let h = 1e-3 * v;
+            prop_assert!((at(mu, v).dv - (at(mu, v + h).value - at(mu, v - h).value) / (2.0 * h)).abs() < 1e-6);
+        }
+
+        #[test]
+        fn reflection(mu in -40.0..40.0f64, v in 0.0..50.0f64) {
+            // log sigma(x) - log sigma(-x) = x.
+            let (plus, minus) =
+                (e_log_sigmoid(mu, v, Precision::Standard).unwrap(), e_log_sigmoid(-mu, v, Precision::Standard).unwrap());
+            prop_assert!((plus.value - minus.value - mu).abs() < 1e-10);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Class probabilities under Gaussian latent values, with derivatives.
+//!
+//! 1/Z = int e^{-lambda Z} dlambda makes p_k = E[ sigma(x_k) / Z ] an integral over lambda = e^s / S of products of
+//! one-dimensional expectations.
+
+use super::{
+    Precision, Rule, check_marginals,
+    grid::Grid,
+    nodes::{Want, expectations},
+    outer::Outer,
+};
+use crate::Result;
+
+/// Computes class probabilities and their derivatives; holds the working memory, so keep one for each thread.
+pub struct Predictive {
+    rule: Rule,
+    grid: Grid,
+    outer: Outer,
+    values: Vec<[f64; 2]>,
+    slopes: Vec<[f64; 6]>,
+}
+
+/// Derivatives of the probabilities at one point.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Jacobian {
+    /// `dm[k * C + c]` = dp_k / dm_c.
+    pub dm: Vec<f64>,
+    /// `ds2[k * C + c]` = dp_k / ds2_c.
+    pub ds2: Vec<f64>,
+}
+
+/// B = E e^{-q}, D = E[ q e^{-q} ].
+struct Value;
+
+impl Want<2> for Value {
+    #[inline(always)]
+    fn terms(q: f64, w: f64, _: f64, _: f64, _: f64) -> [f64; 2] {
+        [w, q * w]
+    }
+
+    #[inline(always)]
+    fn tiny([w, wq, ..]: [f64; 4]) -> [f64; 2] {
+        [w - wq, wq]
+    }
+}
+
+/// B, D and their first and second derivatives in the mean: B, D, B', D', B'', D''.
+struct Slope;
+
+impl Want<6> for Slope {
+    #[inline(always)]
+    fn terms(q: f64, w: f64, wt: f64, wt1: f64, wt2: f64) -> [f64; 6] {
+        let first = q * wt;
+        let second = q * wt1;
+        let square = q * q * wt2;
+        [w, q * w, -first, first * (1.0 - q), square - second, second * (1.0 - q) - square * (2.0 - q)]
+    }
+
+    #[inline(always)]
+    fn tiny([w, wq, wtq, wt1q]: [f64; 4]) -> [f64; 6] {
+        [w - wq, wq, -wtq, wtq, -wt1q, wt1q]
+    }
+}
+
+impl Predictive {
+    /// A rule of the given precision.
+    pub fn new(precision: Precision) -> Self {
+        let rule = precision.predictive_rule();
+        let (values, slopes) = (Vec::new(), Vec::new());
+        Predictive { rule, grid: Grid::default(), outer: Outer::new(&rule), values, slopes }
+    }
+
+    /// Eq. (15a). p_k = E[ sigma(x_k) / sum_c sigma(x_c) ] for independent x_c ~ N(`m[c]`, `s2[c]`), written to `p`.
+    ///
+    /// p_k = int_R D_k(s) prod_{c != k} B_c(s) ds, B_c = E e^{-q}, D_c = E[q e^{-q}], q = e^s sigma(x_c) / S.
+    /// The sum over k is 1 up to the error of the rule.
+    pub fn probs(&mut self, m: &[f64], s2: &[f64], p: &mut [f64]) -> Result<()> {
+        check_marginals(m, s2)?;
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || self.integrate(m, s2, p),
+        );
+        Ok(())
+    }
+
+    /// As [`Predictive::probs`], and the derivatives of every p_k in every mean and variance.
+    ///
+    /// The derivative in a variance is half the second derivative in the mean under the expectation, so it holds at s2 = 0.
+    pub fn probs_and_jacobian(&mut self, m: &[f64], s2: &[f64], p: &mut [f64], jacobian: &mut Jacobian) -> Result<()> {
+        check_marginals(m, s2)?;
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || self.integrate_slopes(m, s2, p, jacobian),
+        );
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn integrate(&mut self, m: &[f64], s2: &[f64], p: &mut [f64]) {
+        let Predictive { rule, grid, outer, values, .. } = self;
+        grid.fill(m, s2, rule);
+        p.fill(0.0);
+        for k in 0.. {
+            let step = outer.step(k);
+            values.clear();
+            let mut product = 1.0;
+            for i in 0..m.len() {
+                let value = expectations::<2, Value>(grid.class(i), step.s);
+                product *= value[0];
+                values.push(value);
+            }
+            if step.falling && product < rule.tol {
+                break;
+            }
+            for (&c, [b, d]) in grid.order.iter().zip(&*values) {
+                p[c] += step.weight * product * (d / b);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn integrate_slopes(&mut self, m: &[f64], s2: &[f64], p: &mut [f64], jacobian: &mut Jacobian) {
+        let Predictive { rule, grid, outer, slopes, .. } = self;
+        let classes = m.len();
+        grid.fill(m, s2, rule);
+        p.fill(0.0);
+        for side in [&mut jacobian.dm, &mut jacobian.ds2] {
+            side.clear();
+            side.resize(classes * classes, 0.0);
+        }
+        for k in 0.. {
+            let step = outer.step(k);
+            slopes.clear();
+            let mut product = 1.0;
+            for i in 0..classes {
+                let slope = expectations::<6, Slope>(grid.class(i), step.s);
+                product *= slope[0];
+                slopes.push(slope);
+            }
+            if step.falling && product < rule.tol {
+                break;
+            }
+            let weight = step.weight * product;
+            for (&i, [b, d, _, d1, _, d2]) in grid.order.iter().zip(&*slopes) {
+                p[i] += weight * (d / b);
+                for (&c, [bc, _, bc1, _, bc2, _]) in grid.order.iter().zip(&*slopes) {
+                    let (first, second) = if c == i { (d1 / b, d2 / b) } else { (d / b * (bc1 / bc), d / b * (bc2 / bc)) };
+                    jacobian.dm[i * classes + c] += weight * first;
+                    jacobian.ds2[i * classes + c] += 0.5 * weight * second;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::likelihoods::logistic_softmax;
+    use proptest::prelude::*;
+
+    fn probs(m: &[f64], s2: &[f64], precision: Precision) -> Vec<f64> {
+        let mut p = vec![0.0; m.len()];
+        Predictive::new(precision).probs(m, s2, &mut p).unwrap();
+        p
+    }
+
+    /// The slow twin: a tensor product of fine trapezoidal rules for three classes.
+    fn tensor(m: &[f64; 3], s2: &[f64; 3]) -> Vec<f64> {
+        let h = 0.15;
+        let nodes: Vec<f64> = (-54..=54).map(|i| f64::from(i) * h).collect();
+        let weight = |z: f64| (-0.5 * z * z).exp() * h / (2.0 * std::f64::consts::PI).sqrt();
+        let s: Vec<f64> = s2.iter().map(|s2| s2.sqrt()).collect();
+        let mut total = vec![0.0; 3];
+        for &z0 in &nodes {
+            for &z1 in &nodes {
+                for &z2 in &nodes {
+                    let w = weight(z0) * weight(z1) * weight(z2);
+                    if w > 1e-22 {
+                        let x = [m[0] + s[0] * z0, m[1] + s[1] * z1, m[2] + s[2] * z2];
+                        for (t, p) in total.iter_mut().zip(logistic_softmax::probs(&x, 1.0).unwrap()) {
+                            *t += w * p;
+                        }
+                    }
+                }
+            }
+        }
+        total
+    }
+
+    #[test]
+    fn agrees_with_a_tensor_rule() {
+        let (m, s2) = ([0.4, -1.5, -6.0], [1.5, 0.0, 4.0]);
+        let want = tensor(&m, &s2);
+        for (precision, tolerance) in
+            [(Precision::Fast, 1e-6), (Precision::Standard, 7e-8), (Precision::Fine, 5e-12), (Precision::Golden, 1e-13)]
+        {
+            for (got, want) in probs(&m, &s2, precision).iter().zip(&want) {
+                assert!((got - want).abs() < tolerance, "{precision:?}: {got} {want}");
+            }
+        }
+    }
+
+    #[test]
+    fn zero_variance_is_the_likelihood() {
+        for m in [[0.0, 0.0, 0.0], [-30.0, -30.0, -31.0], [-400.0, 3.0, 500.0]] {
+            let want = logistic_softmax::probs(&m, 1.0).unwrap();
+            for (got, want) in probs(&m, &[0.0; 3], Precision::Golden).iter().zip(&want) {
+                assert!((got - want).abs() < 1e-13);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn derivatives_match_differences_and_classes_permute(
+            points in prop::collection::vec((-30.0..10.0f64, -9.0..4.0f64), 2..7), turn in 0usize..7,
+        ) {
+            let (m, s2): (Vec<f64>, Vec<f64>) = points.iter().map(|&(m, log_v)| (m, log_v.exp())).unzip();
+            let classes = m.len();
+            let mut p = vec![0.0; classes];
+            let mut jacobian = Jacobian::default();
+            Predictive::new(Precision::Golden).probs_and_jacobian(&m, &s2, &mut p, &mut jacobian).unwrap();
+            prop_assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            for c in 0..classes {
+                let at = |dm: f64, ds: f64| {
+                    let (mut m, mut s2) = (m.clone(), s2.clone());
+                    m[c] += dm;
+                    s2[c] += ds;
+                    probs(&m, &s2, Precision::Golden)
+                };
+                let h = 1e-4;
+                let (up, down) = (at(h, 0.0), at(-h, 0.0));
+                let g = 1e-3 * s2[c];
+                let (wide, narrow) = (at(0.0, g), at(0.0, -g));
+                for k in 0..classes {
+                    prop_assert!((jacobian.dm[k * classes + c] - (up[k] - down[k]) / (2.0 * h)).abs() < 1e-8);
+                    let by_s2 = (wide[k] - narrow[k]) / (2.0 * g);
+                    prop_assert!((jacobian.ds2[k * classes + c] - by_s2).abs() < 1e-7 + 1e-14 / g);
+                }
+            }
+            let turned = |x: &[f64]| { let mut x = x.to_vec(); x.rotate_left(turn % classes); x };
+            let want = turned(&probs(&m, &s2, Precision::Standard));
+            prop_assert_eq!(probs(&turned(&m), &turned(&s2), Precision::Standard), want);
+        }
+    }
+}
