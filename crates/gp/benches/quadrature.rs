@@ -13,7 +13,9 @@ const PRECISIONS: [Precision; 3] = [Precision::Fast, Precision::Standard, Precis
 /// Marginals as they come about at tau = 0.2: variances 2 to 11, means within a few standard deviations.
 fn marginals(points: usize, classes: usize) -> (Mat<f64>, Mat<f64>) {
     let wave = |i: usize, c: usize, f: f64| ((i * classes + c) as f64 * f).sin();
-    let mu = Mat::from_fn(points, classes, |i, c| 4.0 * wave(i, c, 1.7) + if i % classes == c { 3.0 } else { -2.0 });
+    let mu = Mat::from_fn(points, classes, |i, c| {
+        4.0 * wave(i, c, 1.7) + if i % classes == c { 3.0 } else { -2.0 }
+    });
     let v = Mat::from_fn(points, classes, |i, c| 6.5 + 4.5 * wave(i, c, 2.3));
     (mu, v)
 }

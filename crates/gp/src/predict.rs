@@ -162,8 +162,8 @@ mod tests {
 
     fn posterior(a: f64, tau: f64) -> Posterior {
         let k = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 0.3 }) * faer::Scale(1.0 / (tau * tau));
-        let blocks = [[0.5, -0.4], [-0.5, 0.6]]
-            .map(|b| SignedGauss::new(&k, &[0.2, 0.1], &b, &[a / tau; 2]).unwrap());
+        let blocks =
+            [[0.5, -0.4], [-0.5, 0.6]].map(|b| SignedGauss::new(&k, &[0.2, 0.1], &b, &[a / tau; 2]).unwrap());
         Posterior::new(blocks, tau).unwrap()
     }
 

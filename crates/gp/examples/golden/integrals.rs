@@ -59,7 +59,10 @@ pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     }
     for want in &file.e_log_sigmoid {
         report.case(&format!("E log sigma mu={} v={}", want.mu, want.v), |case| {
-            let Some(got) = case.try_run("E log sigma", e_log_sigmoid(want.mu, want.v, Precision::Standard)) else { return };
+            let Some(got) = case.try_run("E log sigma", e_log_sigmoid(want.mu, want.v, Precision::Standard))
+            else {
+                return;
+            };
             let tol = file.tol.e_log_sigmoid_abs;
             case.abs("E log sigma", &[got.value], &[want.value], tol);
             case.abs("d/dmu", &[got.dmu], &[want.dmu], tol);

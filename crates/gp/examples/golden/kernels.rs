@@ -2,7 +2,7 @@
 
 use faer::Mat;
 use serde::Deserialize;
-use siskin_gp::kernels::{BaseGradient, Kernel, KernelKind, softplus_slope};
+use siskin_gp::kernels::{Kernel, KernelGradient, KernelKind, softplus_slope};
 
 use crate::report::{Case, Report, flat, matrix};
 
@@ -79,7 +79,7 @@ fn compare(case: &mut Case, file: &File, want: &KernelCase, kernel: &Kernel) {
     case.rel("diagonal", &flat(&kernel.scaled(&kernel.diag(&f), 1)[0]), &diagonal, tol);
     case.rel("K(X, X2)", &flat(&kernel.scaled(&cross, 1)[0]), &flat(&matrix(&want.Kcross)), tol);
 
-    let mut gradient = BaseGradient::zeros(kernel);
+    let mut gradient = KernelGradient::zeros(kernel);
     let mut zbar = Mat::zeros(f.dim(), f.points());
     let bar = kernel.pull_scale(&base, &[matrix(&file.G)], &mut gradient);
     kernel.pull_within(&f, &base, &bar, &mut zbar, &mut gradient);

@@ -75,7 +75,9 @@ impl State {
     fn new(task: &Standard<'_>, w: Mat<f64>, b: Mat<f64>, precision: Precision) -> Result<Self> {
         let (n, classes) = (task.points(), task.classes());
         let blocks = (0..classes)
-            .map(|c| SignedGauss::new(&task.k[c], w.col_as_slice(c), b.col_as_slice(c), task.a.col_as_slice(c)))
+            .map(|c| {
+                SignedGauss::new(&task.k[c], w.col_as_slice(c), b.col_as_slice(c), task.a.col_as_slice(c))
+            })
             .collect::<Result<Vec<_>>>()?;
         let mu = Mat::from_fn(n, classes, |i, c| blocks[c].mu[i]);
         let v = Mat::from_fn(n, classes, |i, c| blocks[c].v[i].max(0.0));
@@ -132,7 +134,13 @@ pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> 
 
 /// The longest of the steps `size`, `size/2`, ... towards the target that does not lower the bound.
 fn ascend(
-    task: &Standard<'_>, state: &State, w: &Mat<f64>, b: &Mat<f64>, size: f64, precision: Precision, halvings: &mut usize,
+    task: &Standard<'_>,
+    state: &State,
+    w: &Mat<f64>,
+    b: &Mat<f64>,
+    size: f64,
+    precision: Precision,
+    halvings: &mut usize,
 ) -> Result<Option<State>> {
     let mut size = size;
     while size > SMALLEST {

@@ -70,7 +70,15 @@ impl SignedGauss {
         let logdet = gauss.logdet + logdet_of_factor(&factor);
         let shift: f64 = (0..w.len()).map(|i| (mu[i] - a[i]) * g[i]).sum();
         let kl = 0.5 * (logdet - dot(w, &v) + shift);
-        Ok(SignedGauss { mu, v, g, kl, w: w.to_vec(), positive: gauss, downdate: Some(Downdate { sigma, u }) })
+        Ok(SignedGauss {
+            mu,
+            v,
+            g,
+            kl,
+            w: w.to_vec(),
+            positive: gauss,
+            downdate: Some(Downdate { sigma, u }),
+        })
     }
 
     /// `R = (K + W^{-1})^{-1} = W - W Sigma W`, [N, N].
@@ -82,7 +90,8 @@ impl SignedGauss {
         for j in 0..w.len() {
             for i in 0..w.len() {
                 // Where both sites are positive, R+ holds W+ - W+ Sigma+ W+ without cancellation.
-                let covariance = if w[i] < 0.0 || w[j] < 0.0 { sigma[(i, j)] + added[(i, j)] } else { added[(i, j)] };
+                let covariance =
+                    if w[i] < 0.0 || w[j] < 0.0 { sigma[(i, j)] + added[(i, j)] } else { added[(i, j)] };
                 r[(i, j)] -= w[i] * w[j] * covariance;
             }
             r[(j, j)] += w[j].min(0.0);

@@ -6,23 +6,23 @@ use faer::{Mat, Scale};
 
 /// Cotangents of the parameters of a kernel.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BaseGradient {
+pub struct KernelGradient {
     /// Of `raw_shape`; 0 for the cosine kernel.
     pub raw_shape: f64,
     /// Of `raw_scale`.
     pub raw_scale: Vec<f64>,
 }
 
-impl BaseGradient {
+impl KernelGradient {
     /// Nothing yet.
     pub fn zeros(kernel: &Kernel) -> Self {
-        BaseGradient { raw_shape: 0.0, raw_scale: vec![0.0; kernel.raw_scale.len()] }
+        KernelGradient { raw_shape: 0.0, raw_scale: vec![0.0; kernel.raw_scale.len()] }
     }
 }
 
 impl Kernel {
     /// From the cotangents `kbar` of `scale_c * base` for every class, that of `base`; adds to those of the scales.
-    pub fn pull_scale(&self, base: &Base, kbar: &[Mat<f64>], gradient: &mut BaseGradient) -> Mat<f64> {
+    pub fn pull_scale(&self, base: &Base, kbar: &[Mat<f64>], gradient: &mut KernelGradient) -> Mat<f64> {
         let (rows, cols) = (base.value.nrows(), base.value.ncols());
         let mut along: Vec<f64> = kbar.iter().map(|kbar| inner(kbar, &base.value)).collect();
         if self.raw_scale.len() == 1 {
@@ -44,8 +44,14 @@ impl Kernel {
 
     /// From the cotangent `bar` of [`Kernel::between`], those of the features (added to `zbar` and `z2bar`, [D, N] and [D, M]).
     pub fn pull_between(
-        &self, x: &Features, x2: &Features, base: &Base, bar: &Mat<f64>, zbar: &mut Mat<f64>, z2bar: &mut Mat<f64>,
-        gradient: &mut BaseGradient,
+        &self,
+        x: &Features,
+        x2: &Features,
+        base: &Base,
+        bar: &Mat<f64>,
+        zbar: &mut Mat<f64>,
+        z2bar: &mut Mat<f64>,
+        gradient: &mut KernelGradient,
     ) {
         let prebar = self.pull_value(base, bar, gradient);
         if self.is_stationary() {
@@ -67,7 +73,14 @@ impl Kernel {
     }
 
     /// From the cotangent `bar` of [`Kernel::within`] (symmetric or not), that of the features, added to `zbar`, [D, N].
-    pub fn pull_within(&self, x: &Features, base: &Base, bar: &Mat<f64>, zbar: &mut Mat<f64>, gradient: &mut BaseGradient) {
+    pub fn pull_within(
+        &self,
+        x: &Features,
+        base: &Base,
+        bar: &Mat<f64>,
+        zbar: &mut Mat<f64>,
+        gradient: &mut KernelGradient,
+    ) {
         let half = self.pull_value(base, bar, gradient);
         let prebar = &half + half.transpose();
         if self.is_stationary() {
@@ -82,7 +95,14 @@ impl Kernel {
     }
 
     /// From the cotangent `bar` [N, 1] of [`Kernel::diag`], that of the features, added to `zbar`, [D, N].
-    pub fn pull_diag(&self, x: &Features, base: &Base, bar: &Mat<f64>, zbar: &mut Mat<f64>, gradient: &mut BaseGradient) {
+    pub fn pull_diag(
+        &self,
+        x: &Features,
+        base: &Base,
+        bar: &Mat<f64>,
+        zbar: &mut Mat<f64>,
+        gradient: &mut KernelGradient,
+    ) {
         let prebar = self.pull_value(base, bar, gradient);
         if !self.is_stationary() {
             for i in 0..x.points() {
@@ -92,7 +112,7 @@ impl Kernel {
     }
 
     /// From the cotangent of the values, that of the inner products or squared distances; adds to that of the raw shape.
-    fn pull_value(&self, base: &Base, bar: &Mat<f64>, gradient: &mut BaseGradient) -> Mat<f64> {
+    fn pull_value(&self, base: &Base, bar: &Mat<f64>, gradient: &mut KernelGradient) -> Mat<f64> {
         let shape = self.shape();
         let mut shape_bar = 0.0;
         let prebar = Mat::from_fn(bar.nrows(), bar.ncols(), |i, j| {
@@ -124,7 +144,9 @@ impl Kernel {
 
 /// sum_ij a_ij b_ij.
 fn inner(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
-    (0..a.ncols()).map(|j| a.col_as_slice(j).iter().zip(b.col_as_slice(j)).map(|(a, b)| a * b).sum::<f64>()).sum()
+    (0..a.ncols())
+        .map(|j| a.col_as_slice(j).iter().zip(b.col_as_slice(j)).map(|(a, b)| a * b).sum::<f64>())
+        .sum()
 }
 
 #[cfg(test)]
@@ -164,9 +186,9 @@ mod tests {
         parts.iter().map(one).sum()
     }
 
-    fn gradient(p: &Problem) -> (Mat<f64>, Mat<f64>, BaseGradient) {
+    fn gradient(p: &Problem) -> (Mat<f64>, Mat<f64>, KernelGradient) {
         let (f, f2) = (p.kernel.features(p.x.as_ref()).unwrap(), p.kernel.features(p.x2.as_ref()).unwrap());
-        let mut g = BaseGradient::zeros(&p.kernel);
+        let mut g = KernelGradient::zeros(&p.kernel);
         let (mut z, mut z2) = (Mat::zeros(f.dim(), f.points()), Mat::zeros(f2.dim(), f2.points()));
         let base = p.kernel.within(&f);
         let bar = p.kernel.pull_scale(&base, &p.within, &mut g);
@@ -240,7 +262,7 @@ mod tests {
             let kernel = Kernel::new(kind);
             let f = kernel.features(x.as_ref()).unwrap();
             let base = kernel.within(&f);
-            let mut g = BaseGradient::zeros(&kernel);
+            let mut g = KernelGradient::zeros(&kernel);
             let mut z = Mat::zeros(2, 3);
             kernel.pull_within(&f, &base, &Mat::from_fn(3, 3, |_, _| 1.0), &mut z, &mut g);
             assert!(f.pull_back(&z).norm_max().is_finite() && g.raw_shape.is_finite());

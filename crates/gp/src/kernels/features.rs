@@ -21,7 +21,10 @@ impl Kernel {
     pub fn features(&self, x: MatRef<'_, f64>) -> Result<Features> {
         let (n, d) = (x.nrows(), x.ncols());
         if n == 0 || d == 0 {
-            return Err(Error::Empty { what: if n == 0 { "points" } else { "features of a point" }, needed: 1 });
+            return Err(Error::Empty {
+                what: if n == 0 { "points" } else { "features of a point" },
+                needed: 1,
+            });
         }
         let mut z = Mat::zeros(d, n);
         for row in 0..n {
@@ -64,7 +67,8 @@ impl Features {
     /// The points `rows` alone.
     pub fn select(&self, rows: &[usize]) -> Features {
         let z = Mat::from_fn(self.dim(), rows.len(), |d, i| self.z[(d, rows[i])]);
-        let length = if self.length.is_empty() { Vec::new() } else { rows.iter().map(|&i| self.length[i]).collect() };
+        let length =
+            if self.length.is_empty() { Vec::new() } else { rows.iter().map(|&i| self.length[i]).collect() };
         Features { z, length }
     }
 

@@ -8,7 +8,7 @@ mod features;
 mod forward;
 mod parameter;
 
-pub use adjoint::BaseGradient;
+pub use adjoint::KernelGradient;
 pub use features::Features;
 pub use forward::Base;
 pub use parameter::{inverse_softplus, softplus, softplus_slope};
@@ -92,7 +92,11 @@ impl Kernel {
     pub fn check(&self, classes: usize) -> Result<()> {
         let scales = self.raw_scale.len();
         if scales != 1 && scales != classes {
-            return Err(Error::Shape { what: "output scales (1 if shared, else one per class)", expected: classes, got: scales });
+            return Err(Error::Shape {
+                what: "output scales (1 if shared, else one per class)",
+                expected: classes,
+                got: scales,
+            });
         }
         if self.kind == (KernelKind::Polynomial { power: 0 }) {
             return Err(Error::OutOfRange { what: "power", value: 0.0, must: "at least 1" });
@@ -101,7 +105,9 @@ impl Kernel {
             return Err(Error::NotFinite { what: "raw kernel shape", row: 0, col: 0, value: self.raw_shape });
         }
         match self.raw_scale.iter().position(|r| !r.is_finite()) {
-            Some(col) => Err(Error::NotFinite { what: "raw output scale", row: 0, col, value: self.raw_scale[col] }),
+            Some(col) => {
+                Err(Error::NotFinite { what: "raw output scale", row: 0, col, value: self.raw_scale[col] })
+            }
             None => Ok(()),
         }
     }

@@ -33,6 +33,9 @@ mod tests {
         }
         assert_eq!(softplus(0.0), std::f64::consts::LN_2);
         assert_eq!(softplus(-800.0), 0.0);
-        assert!(matches!(inverse_softplus("lengthscale", 0.0), Err(Error::OutOfRange { what: "lengthscale", .. })));
+        assert!(matches!(
+            inverse_softplus("lengthscale", 0.0),
+            Err(Error::OutOfRange { what: "lengthscale", .. })
+        ));
     }
 }

@@ -10,7 +10,6 @@ pub mod softmax;
 #[cfg(test)]
 mod theorems;
 
-
 use crate::{Error, Result, linalg::sum_any_order};
 
 /// log sigma(x) = min(x, 0) - log(1 + exp(-|x|)), without overflow for any x.

@@ -18,7 +18,12 @@ pub struct ExpectedLogLik {
 /// sum_n ( E log sigma(x_{n,y_n}) - E log Z_n ) for x_nc ~ N(`mu[n, c]`, `v[n, c]`), all independent, in units of tau.
 ///
 /// `mu`, `v`: [N, C]; `y`: [N].
-pub fn expected_log_lik(mu: MatRef<'_, f64>, v: MatRef<'_, f64>, y: &[usize], precision: Precision) -> Result<ExpectedLogLik> {
+pub fn expected_log_lik(
+    mu: MatRef<'_, f64>,
+    v: MatRef<'_, f64>,
+    y: &[usize],
+    precision: Precision,
+) -> Result<ExpectedLogLik> {
     let (n, classes) = (mu.nrows(), mu.ncols());
     check(mu, v, y)?;
     let rule = precision.bound_rule();

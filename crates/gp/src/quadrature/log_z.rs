@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn agrees_with_a_tensor_rule() {
-        for (mu, v) in [([0.3, -1.0], [1.0, 2.0]), ([-30.0, -22.0], [20.0, 40.0]), ([5.0, -5.0], [0.0, 9.0])] {
+        for (mu, v) in [([0.3, -1.0], [1.0, 2.0]), ([-30.0, -22.0], [20.0, 40.0]), ([5.0, -5.0], [0.0, 9.0])]
+        {
             let (value, ..) = e_log_z(&mu, &v, Precision::Golden);
             assert!((value - tensor(&mu, &v)).abs() < 1e-12, "{mu:?} {v:?}");
         }
@@ -176,7 +177,8 @@ mod tests {
     #[test]
     fn bad_input_is_named() {
         let mut out = [0.0; 2];
-        let mut eval = |mu: [f64; 2], v: [f64; 2]| LogZ::new(Precision::Fast).eval(&mu, &v, &mut out.clone(), &mut out);
+        let mut eval =
+            |mu: [f64; 2], v: [f64; 2]| LogZ::new(Precision::Fast).eval(&mu, &v, &mut out.clone(), &mut out);
         assert!(matches!(eval([f64::NAN, 0.0], [1.0, 1.0]), Err(Error::NotFinite { col: 0, .. })));
         assert!(matches!(eval([0.0, 0.0], [1.0, -1.0]), Err(Error::OutOfRange { value: -1.0, .. })));
         assert!(matches!(eval([0.0, 0.0], [1.0, f64::NAN]), Err(Error::OutOfRange { .. })));

@@ -30,7 +30,7 @@ pub enum Precision {
     /// About 3e-9 in E log Z, 7e-8 in a probability.
     #[default]
     Standard,
-    /// About 3e-12 in E log Z, 5e-12 in a probability. Use it for log p of rare labels.
+    /// About 3e-12 in E log Z, 1e-11 in a probability. Use it for log p of rare labels.
     Fine,
     /// To the rounding of f64.
     Golden,
@@ -95,7 +95,9 @@ fn check_marginals(mu: &[f64], v: &[f64]) -> Result<()> {
         return Err(Error::NotFinite { what: "mean", row: 0, col, value: mu[col] });
     }
     match v.iter().find(|v| !(**v >= 0.0 && **v <= MAX_VARIANCE)) {
-        Some(&value) => Err(Error::OutOfRange { what: "variance / tau^2", value, must: "between 0 and 1e12" }),
+        Some(&value) => {
+            Err(Error::OutOfRange { what: "variance / tau^2", value, must: "between 0 and 1e12" })
+        }
         None => Ok(()),
     }
 }

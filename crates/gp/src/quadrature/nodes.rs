@@ -143,7 +143,13 @@ pub(super) fn expectations<const M: usize, W: Want<M>>(chunks: &[Chunk], s: f64)
         let q: Lanes = std::array::from_fn(|l| scale * chunk.a[l]);
         let e = exp(q.map(|q| -q));
         for l in 0..LANES {
-            let t = W::terms(q[l], chunk.w[l] * e[l], chunk.wt[l] * e[l], chunk.wt1[l] * e[l], chunk.wt2[l] * e[l]);
+            let t = W::terms(
+                q[l],
+                chunk.w[l] * e[l],
+                chunk.wt[l] * e[l],
+                chunk.wt1[l] * e[l],
+                chunk.wt2[l] * e[l],
+            );
             for m in 0..M {
                 acc[m][l] += t[m];
             }
