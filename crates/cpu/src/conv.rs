@@ -2,7 +2,6 @@
 
 use rayon::prelude::*;
 
-use crate::block::chunk_size;
 use crate::buffer::Workspace;
 use crate::direct::Window;
 use crate::error::{Error, check};
@@ -110,7 +109,7 @@ impl Conv {
             check("bias", "[c_out]", bias.len(), self.spec.c_out)?;
         }
         let filters = layer.pack(workspace, weight, None);
-        let (chunk, x_size, z_size) = (chunk_size(n), x.len() / n, out.len() / n);
+        let (chunk, x_size, z_size) = (layer.chunk(n), x.len() / n, out.len() / n);
         x.par_chunks(chunk * x_size).zip(out.par_chunks_mut(chunk * z_size)).for_each(|(x, out)| {
             let images = x.len() / x_size;
             let mut framed = workspace.take(images * layer.x.len());
@@ -148,7 +147,7 @@ impl Conv {
         let layer = self.layer(n, h, w)?;
         self.check(&layer, weight.len(), n, x.len(), dout.len())?;
         check("weight gradient", "[c_out, c_in, k, k]", dweight.len(), weight.len())?;
-        let (chunk, x_size, z_size) = (chunk_size(n), x.len() / n, dout.len() / n);
+        let (chunk, x_size, z_size) = (layer.chunk(n), x.len() / n, dout.len() / n);
         if let Some(dbias) = dbias {
             check("bias gradient", "[c_out]", dbias.len(), self.spec.c_out)?;
             let area = layer.z.h * layer.z.w;

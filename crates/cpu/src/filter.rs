@@ -28,6 +28,23 @@ impl Layer {
         self.window.kernel == 3 && self.window.stride == 1 && self.x.lanes.is_multiple_of(GROUP)
     }
 
+    /// Images of a chunk. The number of chunks depends on the work alone, never on the number of threads: the sums over
+    /// chunks have one order. Each chunk sums its own filter gradients, so it must be large enough to pay for that.
+    pub fn chunk(&self, n: usize) -> usize {
+        const MOST: usize = 16;
+        let chunks =
+            if self.is_winograd() { (n * winograd::tiles(self.z) / 128).clamp(2, MOST) } else { MOST };
+        n.div_ceil(chunks)
+    }
+
+    /// Images handled at once within a chunk: one, or as many small ones as make a group of tiles.
+    pub fn step(&self) -> usize {
+        if !self.is_winograd() {
+            return 1;
+        }
+        winograd::group_size(self.x.lanes.max(self.z.lanes)).div_ceil(winograd::tiles(self.z))
+    }
+
     /// Floats of a chunk's sum of gradients.
     pub fn sums_len(&self) -> usize {
         let points = if self.is_winograd() { winograd::POINTS } else { self.window.kernel.pow(2) };

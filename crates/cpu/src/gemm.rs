@@ -39,7 +39,7 @@ impl Stretches {
 /// (the last may be one), each panel row by row.
 pub(crate) fn packed_at(isa: Isa, depth: usize, width: usize, k: usize, j: usize) -> usize {
     let panel = WIDE * isa.lanes();
-    let start = j / panel * panel;
+    let start = j & !(panel - 1); // lanes are a power of two
     start * depth + k * panel.min(width - start) + (j - start)
 }
 

@@ -101,6 +101,8 @@ pub(crate) trait Vector: Copy {
     /// `LANES` floats must be writable at `p`.
     unsafe fn store(self, p: *mut f32);
     fn splat(x: f32) -> Self;
+    /// The first lane.
+    fn first(self) -> f32;
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
     fn mul(self, b: Self) -> Self;

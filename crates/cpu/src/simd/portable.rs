@@ -31,6 +31,10 @@ impl Vector for Lanes8 {
         Self([x; 8])
     }
     #[inline(always)]
+    fn first(self) -> f32 {
+        self.0[0]
+    }
+    #[inline(always)]
     fn add(self, b: Self) -> Self {
         self.zip(b, |x, y| x + y)
     }

@@ -46,6 +46,11 @@ impl Vector for Avx2 {
         Self(unsafe { _mm256_set1_ps(x) })
     }
     #[inline(always)]
+    fn first(self) -> f32 {
+        // SAFETY: the instruction exists, see above.
+        unsafe { _mm256_cvtss_f32(self.0) }
+    }
+    #[inline(always)]
     fn add(self, b: Self) -> Self {
         // SAFETY: the instruction exists, see above.
         Self(unsafe { _mm256_add_ps(self.0, b.0) })
@@ -99,6 +104,11 @@ impl Vector for Avx512 {
     fn splat(x: f32) -> Self {
         // SAFETY: the instruction exists, see above.
         Self(unsafe { _mm512_set1_ps(x) })
+    }
+    #[inline(always)]
+    fn first(self) -> f32 {
+        // SAFETY: the instruction exists, see above.
+        unsafe { _mm512_cvtss_f32(self.0) }
     }
     #[inline(always)]
     fn add(self, b: Self) -> Self {

@@ -34,6 +34,12 @@ impl Tiles {
         Self { x, z, skip: 1 - padding, down: z.h.div_ceil(4), across: z.w.div_ceil(4) }
     }
 
+    /// Groups of equal size, at most `group_size`, for the tiles of these images.
+    fn group(&self, images: usize) -> usize {
+        let (total, most) = (images * self.per_image(), group_size(self.x.lanes.max(self.z.lanes)));
+        total.div_ceil(total.div_ceil(most)).next_multiple_of(6)
+    }
+
     fn per_image(&self) -> usize {
         self.down * self.across
     }
@@ -55,8 +61,13 @@ impl Tiles {
     }
 }
 
-/// Tiles transformed together: as many as keep both operands near 400 KiB each.
-fn group_size(lanes: usize) -> usize {
+/// Tiles of an image with the output frame `z`.
+pub(crate) fn tiles(z: Frame) -> usize {
+    z.h.div_ceil(4) * z.w.div_ceil(4)
+}
+
+/// The most tiles transformed together: as many as keep both operands near 400 KiB each.
+pub(crate) fn group_size(lanes: usize) -> usize {
     (3072 / lanes / 6 * 6).clamp(6, 96)
 }
 
@@ -82,7 +93,7 @@ pub(crate) fn forward(
 ) {
     let tiles = Tiles::new(x_frame, z_frame, padding);
     let (lin, lout) = (x_frame.lanes, z_frame.lanes);
-    let group = group_size(lin.max(lout));
+    let group = tiles.group(x.len() / x_frame.len());
     let mut v = workspace.take(POINTS * point_step(group, lin));
     let mut m = workspace.take(POINTS * point_step(group, lout));
     isa.run(Forward { filters, tiles, group, x, z, v: &mut v, m: &mut m });
@@ -175,7 +186,7 @@ pub(crate) fn backward(
 ) {
     let tiles = Tiles::new(x_frame, z_frame, padding);
     let (lin, lout) = (x_frame.lanes, z_frame.lanes);
-    let group = group_size(lin.max(lout));
+    let group = tiles.group(x.len() / x_frame.len());
     let mut v = workspace.take(POINTS * point_step(group, lin));
     let mut m = workspace.take(POINTS * point_step(group, lout));
     isa.run(Backward { transposed, tiles, group, x, dz, dx, sums, v: &mut v, m: &mut m });

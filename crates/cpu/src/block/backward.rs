@@ -1,0 +1,133 @@
+//! The backward pass of a block.
+
+use rayon::prelude::*;
+
+use super::*;
+use crate::norm::{Reduce, Spread};
+
+impl Block {
+    /// Gradients of the parameters and, if `want_dx`, of the input, from the gradient `dy` of the output.
+    ///
+    /// # Errors
+    /// Shapes that do not fit those of the forward pass.
+    pub fn backward(
+        &self,
+        workspace: &Workspace,
+        params: &BlockParams,
+        x: &Activations,
+        saved: &BlockSaved,
+        dy: &Activations,
+        grads: &mut BlockGrads,
+        want_dx: bool,
+    ) -> Result<Option<Activations>, Error> {
+        let g = saved.geometry;
+        self.check(params)?;
+        for (name, given, expected) in [("the input", x, g.x), ("the gradient", dy, g.y)] {
+            if (given.n, given.frame) != (g.n, expected) {
+                return Err(Error::OtherPass { name });
+            }
+        }
+        check("weight gradient", "[c_out, c_in, 3, 3]", grads.weight.len(), params.weight.len())?;
+        for (name, found) in [
+            ("bias gradient", grads.bias.len()),
+            ("gamma gradient", grads.gamma.len()),
+            ("beta gradient", grads.beta.len()),
+        ] {
+            check(name, "[c_out]", found, self.spec.c_out)?;
+        }
+        let lanes = g.z.lanes;
+        let kept = |row: usize| &saved.channels[row * lanes..][..lanes];
+        let (scale, shift, mean) = (kept(SCALE), kept(SHIFT), kept(MEAN));
+
+        let mut sums = workspace.take(g.n * 2 * lanes);
+        let peaks = saved.peaks.as_ref().unwrap_or(&saved.z);
+        (sums.par_chunks_mut(2 * lanes))
+            .zip(peaks.par_chunks(g.peak.len()))
+            .zip(dy.data.par_chunks(g.y.len()))
+            .for_each(|((sums, peaks), dy)| {
+                let (peak_frame, dy_frame) = (g.peak, g.y);
+                self.isa.run(Reduce { peaks, peak_frame, dy, dy_frame, scale, shift, mean, sums });
+            });
+        let mut line = workspace.take_zeroed(2 * lanes);
+        let (slope, offset) = line.split_at_mut(lanes);
+        self.finish_sums(&sums, saved, grads, slope, offset);
+
+        let layer = self.layer(&g);
+        let filters = want_dx.then(|| layer.pack_transposed(workspace, params.weight, Some(kept(SIGN))));
+        let filters = filters.unwrap_or_else(|| layer.unpacked(workspace));
+        let (chunk, step) = (layer.chunk(g.n), layer.step());
+        let mut sums = workspace.take(g.n.div_ceil(chunk) * layer.sums_len());
+        let mut dx = want_dx.then(|| Activations::new(workspace, g.n, g.x));
+        let (slope, offset) = (&slope[..], &offset[..]);
+        let one = |x: &[f32], z: &[f32], dy: &[f32], sums: &mut [f32], mut dx: Option<&mut [f32]>| {
+            sums.fill(0.0);
+            let mut room = workspace.take(step * g.z.len());
+            let parts =
+                x.chunks(step * g.x.len()).zip(z.chunks(step * g.z.len())).zip(dy.chunks(step * g.y.len()));
+            for (i, ((x, z), dy)) in parts.enumerate() {
+                let dz = &mut room[..z.len()];
+                let images = z.chunks_exact(g.z.len()).zip(dy.chunks_exact(g.y.len()));
+                for ((z, dy), dz) in images.zip(dz.chunks_exact_mut(g.z.len())) {
+                    let (z_frame, dy_frame, pool) = (g.z, g.y, self.spec.pool);
+                    self.isa.run(Spread {
+                        z,
+                        z_frame,
+                        pool,
+                        dy,
+                        dy_frame,
+                        scale,
+                        shift,
+                        mean,
+                        slope,
+                        offset,
+                        dz,
+                    });
+                }
+                let dx = dx.as_mut().map(|dx| &mut dx[i * step * g.x.len()..][..x.len()]);
+                filters.backward(workspace, x, dz, dx, sums);
+            }
+        };
+        let jobs = x
+            .data
+            .par_chunks(chunk * g.x.len())
+            .zip(saved.z.par_chunks(chunk * g.z.len()))
+            .zip(dy.data.par_chunks(chunk * g.y.len()))
+            .zip(sums.par_chunks_mut(layer.sums_len()));
+        match &mut dx {
+            Some(dx) => jobs
+                .zip(dx.data.par_chunks_mut(chunk * g.x.len()))
+                .for_each(|((((x, z), dy), sums), dx)| one(x, z, dy, sums, Some(dx))),
+            None => jobs.for_each(|(((x, z), dy), sums)| one(x, z, dy, sums, None)),
+        }
+        layer.gradient(workspace, &sums, Some(kept(SIGN)), grads.weight);
+        Ok(dx)
+    }
+
+    /// dgamma and dbeta from the images' sums, and the line b·(z − mean) + d the normalisation adds to dz.
+    ///
+    /// dz = s·(g − mean(g) − ẑ·mean(g·ẑ)), so b = −s·inv_std·mean(g·ẑ) and d = −s·mean(g).
+    fn finish_sums(
+        &self,
+        sums: &[f32],
+        saved: &BlockSaved,
+        grads: &mut BlockGrads,
+        slope: &mut [f32],
+        offset: &mut [f32],
+    ) {
+        let g = saved.geometry;
+        let lanes = g.z.lanes;
+        let count = (g.n * g.z.h * g.z.w) as f64;
+        grads.bias.fill(0.0);
+        for c in 0..self.spec.c_out {
+            let at = |row: usize| f64::from(saved.channels[row * lanes + c]);
+            let total =
+                |row: usize| sums.chunks_exact(2 * lanes).map(|s| f64::from(s[row * lanes + c])).sum::<f64>();
+            let sum_g = total(0);
+            let sum_g_zhat = total(1) * at(INV_STD);
+            grads.beta[c] = sum_g as f32;
+            grads.gamma[c] = (sum_g_zhat * at(SIGN)) as f32;
+            slope[c] = (-at(SCALE) * at(INV_STD) * sum_g_zhat / count) as f32;
+            offset[c] = (-at(SCALE) * sum_g / count) as f32;
+        }
+    }
+}
