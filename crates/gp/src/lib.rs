@@ -1,7 +1,9 @@
 //! Gaussian-process classification with the logistic-softmax likelihood.
 
 mod error;
+pub mod exact;
 pub mod gauss;
+pub mod gibbs;
 pub mod inference;
 pub mod kernels;
 pub mod laplace;

@@ -6,6 +6,7 @@
 mod blocks;
 mod calibration;
 mod collapsed;
+mod comparators;
 mod gradients;
 mod integrals;
 mod kernels;
@@ -29,6 +30,7 @@ fn checkers(stem: &str) -> &'static [Checker] {
     match stem {
         "blocks" => &[blocks::check],
         "calibration" => &[calibration::check],
+        "comparators" => &[comparators::check],
         "gradients" => &[gradients::check],
         "kernels" => &[kernels::check],
         "likelihood" => &[likelihood::check],

@@ -1,0 +1,178 @@
+//! The exact Gaussian process on labels as numbers: +1 for the own class, -1 for the others (deep kernel transfer).
+//!
+//! Each class is a regression of its own: `t^c = f^c + e`, `f^c ~ N(a^c, K^c)`, `e ~ N(0, noise I)`.
+//! The temperature of the task plays no part.
+
+use crate::likelihoods::gaussian::target;
+use crate::linalg::{cholesky, dot, gram_of_lower, logdet_of_factor, lower_inverse, mul_vec, sum_any_order};
+use crate::task::check_matrix;
+use crate::{Error, Result, Task};
+use faer::Mat;
+
+/// One regression per class, conditioned on the labels of a task.
+#[derive(Debug, Clone)]
+pub struct LabelRegression {
+    /// `log N(t^c | a^c, K^c + noise I)` of each class, [C].
+    pub lml: Vec<f64>,
+    noise: f64,
+    classes: Vec<Class>,
+}
+
+#[derive(Debug, Clone)]
+struct Class {
+    /// `alpha = (K + noise I)^-1 (t - a)`, [N].
+    alpha: Vec<f64>,
+    /// `L^-1` with `L L' = K + noise I`, [N, N].
+    li: Mat<f64>,
+}
+
+/// [`LabelRegression::loss`] and its gradient.
+#[derive(Debug, Clone)]
+pub struct LossGradient {
+    /// The loss.
+    pub value: f64,
+    /// With respect to the kernel matrix of each class, symmetric [N, N].
+    pub dk: Vec<Mat<f64>>,
+    /// With respect to the prior mean, [N, C].
+    pub da: Mat<f64>,
+    /// With respect to the noise variance.
+    pub dnoise: f64,
+}
+
+/// Gaussian predictions at Q points for C classes, each [Q, C].
+#[derive(Debug, Clone)]
+pub struct Regressed {
+    /// `m = a* + k*' alpha`; the class of a point is the largest.
+    pub mean: Mat<f64>,
+    /// Variance of the latent function, `k** - |L^-1 k*|^2`; the target's is larger by the noise.
+    pub var: Mat<f64>,
+}
+
+impl LabelRegression {
+    /// Conditions on the labels. `noise > 0` is the variance of e.
+    pub fn new(task: &Task, noise: f64) -> Result<Self> {
+        if !(noise > 0.0 && noise.is_finite()) {
+            return Err(Error::OutOfRange { what: "noise", value: noise, must: "> 0 and finite" });
+        }
+        let n = task.points();
+        let constant = 0.5 * n as f64 * (2.0 * std::f64::consts::PI).ln();
+        let (mut lml, mut classes) = (Vec::new(), Vec::new());
+        for (c, k) in task.k().iter().enumerate() {
+            let mut noisy = k.clone();
+            for i in 0..n {
+                noisy[(i, i)] += noise;
+            }
+            let l = cholesky(noisy, "K + noise I")?;
+            let li = lower_inverse(&l);
+            let residual: Vec<f64> = (0..n).map(|i| target(task.y()[i], c) - task.a()[(i, c)]).collect();
+            let white = mul_vec(&li, &residual);
+            let alpha = crate::linalg::tmul_vec(&li, &white);
+            lml.push(-0.5 * dot(&white, &white) - 0.5 * logdet_of_factor(&l) - constant);
+            classes.push(Class { alpha, li });
+        }
+        Ok(Self { lml, noise, classes })
+    }
+
+    /// `-1/C sum_c lml_c / N`: the training loss of deep kernel transfer.
+    pub fn loss(&self) -> f64 {
+        let points = self.classes[0].alpha.len() as f64;
+        -sum_any_order(&mut self.lml.clone()) / (points * self.classes.len() as f64)
+    }
+
+    /// The loss and its gradient: `dlml/dK = (alpha alpha' - (K + noise I)^-1)/2`, `dlml/da = alpha`,
+    /// `dlml/dnoise = (|alpha|^2 - tr (K + noise I)^-1)/2`.
+    pub fn loss_gradient(&self) -> LossGradient {
+        let (n, c) = (self.classes[0].alpha.len(), self.classes.len());
+        let scale = -1.0 / (n as f64 * c as f64);
+        let mut da = Mat::zeros(n, c);
+        let mut dk = Vec::with_capacity(c);
+        let mut dnoise = Vec::with_capacity(c);
+        for (j, Class { alpha, li }) in self.classes.iter().enumerate() {
+            let inverse = gram_of_lower(li);
+            let slope = Mat::from_fn(n, n, |i, m| 0.5 * scale * (alpha[i] * alpha[m] - inverse[(i, m)]));
+            dnoise.push((0..n).map(|i| slope[(i, i)]).sum());
+            for i in 0..n {
+                da[(i, j)] = scale * alpha[i];
+            }
+            dk.push(slope);
+        }
+        LossGradient { value: self.loss(), dk, da, dnoise: sum_any_order(&mut dnoise) }
+    }
+
+    /// Latent mean and variance at Q new points.
+    /// `ks`: cross-kernels, C of [N, Q]; `kss`: prior variances [Q, C]; `astar`: prior mean [Q, C].
+    pub fn predict(&self, ks: &[Mat<f64>], kss: &Mat<f64>, astar: &Mat<f64>) -> Result<Regressed> {
+        let (n, c, q) = (self.classes[0].alpha.len(), self.classes.len(), kss.nrows());
+        if ks.len() != c {
+            return Err(Error::Shape { what: "classes of ks", expected: c, got: ks.len() });
+        }
+        check_matrix("kss", kss, q, c)?;
+        check_matrix("astar", astar, q, c)?;
+        let (mut mean, mut var) = (Mat::zeros(q, c), Mat::zeros(q, c));
+        for (j, (class, ks)) in self.classes.iter().zip(ks).enumerate() {
+            check_matrix("ks", ks, n, q)?;
+            for i in 0..q {
+                let k = ks.col_as_slice(i);
+                let white = mul_vec(&class.li, k);
+                mean[(i, j)] = astar[(i, j)] + dot(k, &class.alpha);
+                var[(i, j)] = (kss[(i, j)] - dot(&white, &white)).max(0.0);
+            }
+        }
+        Ok(Regressed { mean, var })
+    }
+
+    /// The noise variance it was built with.
+    pub fn noise(&self) -> f64 {
+        self.noise
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{inner, moved, normal, random_task, slope, symmetric};
+    use proptest::prelude::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn gradient_against_differences(seed in 0u64..10_000, n in 3usize..8, c in 2usize..4, noise in 0.05f64..1.0) {
+            let task = random_task(seed, n, c, 1.0);
+            let gradient = LabelRegression::new(&task, noise).unwrap().loss_gradient();
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let (dk, da) = (symmetric(&mut rng, n, c), normal(&mut rng, n, c));
+            let analytic = inner(&gradient.dk, &dk) + crate::linalg::inner(&gradient.da, &da) + gradient.dnoise;
+            let numeric = slope(
+                |h| LabelRegression::new(&moved(&task, &dk, &da, 0.0, h), noise + h).unwrap().loss(),
+                1e-3,
+            );
+            prop_assert!((analytic - numeric).abs() < 1e-7 * (1.0 + analytic.abs()), "{analytic} and {numeric}");
+        }
+    }
+
+    #[test]
+    fn a_point_seen_often_is_predicted() {
+        // Three copies of one point, K = 1 everywhere: posterior mean 3 t / (3 + noise), variance noise / (3 + noise).
+        let k = Mat::from_fn(3, 3, |_, _| 1.0);
+        let task = Task::new(vec![k.clone(), k], vec![0; 3], Mat::zeros(3, 2), 1.0).unwrap();
+        let gp = LabelRegression::new(&task, 0.5).unwrap();
+        let ks = vec![Mat::from_fn(3, 1, |_, _| 1.0); 2];
+        let at = gp.predict(&ks, &Mat::from_fn(1, 2, |_, _| 1.0), &Mat::zeros(1, 2)).unwrap();
+        assert!((at.mean[(0, 0)] - 3.0 / 3.5).abs() < 1e-14 && (at.mean[(0, 1)] + 3.0 / 3.5).abs() < 1e-14);
+        assert!((at.var[(0, 0)] - 0.5 / 3.5).abs() < 1e-14);
+    }
+
+    #[test]
+    fn bad_noise_and_shapes_are_named() {
+        let task = random_task(1, 4, 2, 1.0);
+        assert!(matches!(LabelRegression::new(&task, 0.0), Err(Error::OutOfRange { what: "noise", .. })));
+        let gp = LabelRegression::new(&task, 0.1).unwrap();
+        let (kss, astar) = (Mat::from_fn(1, 2, |_, _| 1.0), Mat::zeros(1, 2));
+        assert!(matches!(gp.predict(&[], &kss, &astar), Err(Error::Shape { .. })));
+        let wrong = vec![Mat::zeros(3, 1); 2];
+        assert!(matches!(gp.predict(&wrong, &kss, &astar), Err(Error::ShapeOf { what: "ks", .. })));
+    }
+}
