@@ -92,6 +92,109 @@ pub enum Error {
         /// What to do.
         hint: &'static str,
     },
+    /// A setting of episodes that makes no sense.
+    #[error("the episode setting {field} is {value}, but must {must}")]
+    EpisodeSpec {
+        /// The setting.
+        field: &'static str,
+        /// Its value.
+        value: String,
+        /// What it must be.
+        must: &'static str,
+    },
+    /// Classes with fewer images than an episode takes.
+    #[error(
+        "{} of {split} have fewer than the {needed} images an episode takes: {}; ask for fewer shots or queries, or \
+         set short_classes to \"skip\" or \"fewer-queries\"",
+        count(.classes.len(), "class", "classes"),
+        shortened(.classes)
+    )]
+    ShortClasses {
+        /// The split.
+        split: String,
+        /// Images an episode takes of a class.
+        needed: usize,
+        /// Name and number of images of each such class.
+        classes: Vec<(String, usize)>,
+    },
+    /// Fewer classes than an episode takes.
+    #[error("{of} has {} to draw from, but an episode takes {need}", count(*.have, "class", "classes"))]
+    FewClasses {
+        /// The split or domain.
+        of: String,
+        /// Classes that can be drawn.
+        have: usize,
+        /// Classes of an episode.
+        need: usize,
+    },
+    /// An episode beyond the end of a list.
+    #[error("there is no episode {index}: the list ends after {count}")]
+    NoEpisode {
+        /// The episode asked for.
+        index: u64,
+        /// Number of episodes.
+        count: u64,
+    },
+    /// A line of an episode list that cannot be used.
+    #[error("line {line} of the episode list {path}: {reason}")]
+    EpisodeLine {
+        /// The list.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An episode list made for other data.
+    #[error(
+        "the episode list {path} does not belong to this data: the {what} is {file} in the list, {data} here"
+    )]
+    EpisodeListMismatch {
+        /// The list.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+        /// Its value in the list.
+        file: String,
+        /// Its value here.
+        data: String,
+    },
+    /// A thread of the loader ended before its work did.
+    #[error("the loader stopped at episode {index}: a thread that prepares episodes {what}")]
+    LoaderStopped {
+        /// The episode that was to come.
+        index: u64,
+        /// What happened to the thread.
+        what: String,
+    },
+    /// Pictures were asked for of a data set without images.
+    #[error("data set {dataset} holds embeddings: there are no images to show")]
+    NotImages {
+        /// The data set.
+        dataset: String,
+    },
+    /// A picture that cannot be written as PNG.
+    #[error("cannot write the picture {path}: {reason}")]
+    Picture {
+        /// Where it should go.
+        path: PathBuf,
+        /// What the encoder said.
+        reason: String,
+    },
+}
+
+/// `1 class`, `2 classes`.
+fn count(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// The first ten classes with their numbers of images, and how many more there are.
+fn shortened(classes: &[(String, usize)]) -> String {
+    let mut names: Vec<String> = classes.iter().take(10).map(|(name, n)| format!("{name} ({n})")).collect();
+    if classes.len() > 10 {
+        names.push(format!("and {} more", classes.len() - 10));
+    }
+    names.join(", ")
 }
 
 /// `; did you mean X?`, or nothing.
