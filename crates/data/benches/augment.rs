@@ -19,7 +19,7 @@ const IMAGES: usize = 64;
 fn photographs() -> Vec<Image> {
     let photograph = |i: usize| {
         let long = 112 + (i as u32 * 7) % 80;
-        let (width, height) = if i % 3 == 0 { (112, long) } else { (long, 112) };
+        let (width, height) = if i.is_multiple_of(3) { (112, long) } else { (long, 112) };
         let pixels = (0..width * height * 3).map(|p| (p / 3 + p % 251 * (i as u32 + 1)) as u8).collect();
         Image { width, height, channels: 3, pixels }
     };
