@@ -1,15 +1,16 @@
 //! The Gaussian block of one class: `q(x) ~ N(x | a, K) exp(b'x - x'Wx/2)`, without ever forming `K^{-1}`.
 //!
 //! With `S = W^{1/2}` and `B = I + S K S` (eigenvalues >= 1, so its Cholesky factor exists for singular K too) everything
-//! follows from `L^{-1}`, `L = chol B`. Differences that would cancel are replaced row by row: a point with `w_n K_nn > 1`
-//! takes its variance from `(1 - (B^{-1})_nn)/w_n`, the others from `K_nn - |V_n|^2`, `V = L^{-1} S K`.
+//! follows from `L^{-1}`, `L = chol B`. Differences that would cancel are avoided entry by entry: between two strong points
+//! (`w_n K_nn > 1`) Sigma comes from `(I - B^{-1})/(s s')`, between two weak ones from `K - V'V`, `V = L^{-1} S K`, and
+//! between a strong and a weak one from `L^{-1}' V / s`.
 
 use faer::Mat;
 
 use crate::Result;
 use crate::linalg::{
     add_symmetric_product, cholesky, dot, gram_of_lower, logdet_of_factor, lower_inverse, lower_product,
-    mirror, mul_vec, tmul_vec,
+    mirror, mul_vec, product, tmul_vec,
 };
 
 /// Eqs. (12d), (12e): moments of `q(x)` with precision `K^{-1} + W` and linear term `b + K^{-1} a`.
@@ -31,10 +32,12 @@ pub struct Gauss {
     s: Vec<f64>,
     /// `L^{-1}`, [N, N] lower triangular.
     li: Mat<f64>,
-    /// Whether the row takes the form for `w_n K_nn > 1`, [N].
-    strong: Vec<bool>,
-    /// `V = L^{-1} S K`, [N, N]; absent when every row is strong.
-    vt: Option<Mat<f64>>,
+    /// The points with `w_n K_nn > 1`.
+    strong: Vec<usize>,
+    /// The other points.
+    weak: Vec<usize>,
+    /// The columns of `V = L^{-1} S K` of the weak points.
+    v_weak: Mat<f64>,
 }
 
 impl Gauss {
@@ -58,25 +61,20 @@ impl Gauss {
         let shift = mul_vec(k, &g);
         let mu: Vec<f64> = a.iter().zip(&shift).map(|(a, d)| a + d).collect();
 
-        let strong: Vec<bool> = (0..n).map(|i| w[i] * k[(i, i)] > 1.0).collect();
-        let vt = (!strong.iter().all(|&s| s)).then(|| {
-            let sk = Mat::from_fn(n, n, |i, j| s[i] * k[(i, j)]);
-            lower_product(li.as_ref(), sk.as_ref())
-        });
-        let v: Vec<f64> = (0..n)
-            .map(|i| match &vt {
-                Some(vt) if !strong[i] => {
-                    let column = vt.col_as_slice(i);
-                    (k[(i, i)] - dot(column, column)).max(0.0)
-                }
-                _ => {
-                    let column = &li.col_as_slice(i)[i..];
-                    (1.0 - dot(column, column)) / w[i]
-                }
-            })
-            .collect();
+        let (strong, weak): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| w[i] * k[(i, i)] > 1.0);
+        let sk = Mat::from_fn(n, weak.len(), |i, j| s[i] * k[(i, weak[j])]);
+        let v_weak = lower_product(li.as_ref(), sk.as_ref());
+        let mut v = vec![0.0; n];
+        for &i in &strong {
+            let column = &li.col_as_slice(i)[i..];
+            v[i] = (1.0 - dot(column, column)) / w[i];
+        }
+        for (j, &i) in weak.iter().enumerate() {
+            let column = v_weak.col_as_slice(j);
+            v[i] = (k[(i, i)] - dot(column, column)).max(0.0);
+        }
         let kl = 0.5 * (logdet - dot(w, &v) + dot(&shift, &g));
-        Ok(Self { mu, v, g, logdet, kl, w: w.to_vec(), s, li, strong, vt })
+        Ok(Self { mu, v, g, logdet, kl, w: w.to_vec(), s, li, strong, weak, v_weak })
     }
 
     /// `log int N(x | a, K) exp(b'x - x'Wx/2) dx = -logdet/2 + b.a - a.Wa/2 + r.(mu - a)/2`, `r = b - Wa`.
@@ -115,37 +113,43 @@ impl Gauss {
 
     /// `Sigma = (K^{-1} + W)^{-1}`, [N, N].
     pub fn sigma(&self, k: &Mat<f64>, b_inverse: &Mat<f64>) -> Mat<f64> {
-        let n = self.s.len();
-        let mut sigma = match &self.vt {
-            Some(vt) => {
-                let mut sigma = k.clone();
-                add_symmetric_product(&mut sigma, -1.0, vt.transpose(), vt.as_ref());
-                mirror(&mut sigma);
-                sigma
+        let (n, strong, weak) = (self.s.len(), &self.strong, &self.weak);
+        let mut sigma = Mat::zeros(n, n);
+        for &j in strong {
+            for &i in strong {
+                sigma[(i, j)] = -b_inverse[(i, j)] / (self.s[i] * self.s[j]);
             }
-            None => Mat::zeros(n, n),
-        };
-        for j in 0..n {
-            for i in 0..n {
-                if self.strong[i] && self.strong[j] && i != j {
-                    sigma[(i, j)] = -b_inverse[(i, j)] / (self.s[i] * self.s[j]);
-                }
-            }
-            sigma[(j, j)] = self.v[j];
         }
+        let mut both_weak = Mat::from_fn(weak.len(), weak.len(), |i, j| k[(weak[i], weak[j])]);
+        add_symmetric_product(&mut both_weak, -1.0, self.v_weak.transpose(), self.v_weak.as_ref());
+        let li_strong = Mat::from_fn(n, strong.len(), |i, j| self.li[(i, strong[j])]);
+        let mixed = product(li_strong.transpose(), self.v_weak.as_ref());
+        for (j, &col) in weak.iter().enumerate() {
+            for (i, &row) in strong.iter().enumerate() {
+                let x = mixed[(i, j)] / self.s[row];
+                (sigma[(row, col)], sigma[(col, row)]) = (x, x);
+            }
+            for i in j..weak.len() {
+                (sigma[(weak[i], col)], sigma[(col, weak[i])]) = (both_weak[(i, j)], both_weak[(i, j)]);
+            }
+        }
+        (0..n).for_each(|i| sigma[(i, i)] = self.v[i]);
         sigma
     }
 
     /// `P = Sigma K^{-1} = (I + K W)^{-1} = I - Sigma W`, [N, N].
     pub fn p(&self, sigma: &Mat<f64>, b_inverse: &Mat<f64>) -> Mat<f64> {
         let n = self.s.len();
-        Mat::from_fn(n, n, |i, j| {
-            if self.strong[i] {
-                b_inverse[(i, j)] * self.s[j] / self.s[i]
-            } else {
-                f64::from(i == j) - sigma[(i, j)] * self.w[j]
+        let mut p = Mat::zeros(n, n);
+        for j in 0..n {
+            for &i in &self.strong {
+                p[(i, j)] = b_inverse[(i, j)] * self.s[j] / self.s[i];
             }
-        })
+            for &i in &self.weak {
+                p[(i, j)] = f64::from(i == j) - sigma[(i, j)] * self.w[j];
+            }
+        }
+        p
     }
 
     /// What the adjoint needs, formed once: see [`GaussAdjoint`].
@@ -230,4 +234,103 @@ fn weights_of_kernel(k: &Mat<f64>, w: &[f64], s: &[f64], li: &Mat<f64>, b: &[f64
         }
     }
     (0..n).map(|j| s[j] * dot(&li.col_as_slice(j)[j..], &half[j..]) + free[j]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::twin::{gram, inverse, normal};
+    use proptest::prelude::*;
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    fn problem(n: usize, rank: usize, seed: u64) -> (Mat<f64>, Vec<f64>, Vec<f64>, Vec<f64>) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let k = gram(&normal(n, rank, &mut rng));
+        let mut vector = || normal(n, 1, &mut rng).col_as_slice(0).to_vec();
+        let (w, b, a) = (vector(), vector(), vector());
+        (k, w.iter().map(|w| (3.0 * w).exp()).collect(), b, a)
+    }
+
+    proptest! {
+        #[test]
+        fn the_literal_formulas_agree(seed in 0u64..10_000, n in 1usize..7) {
+            let (k, w, b, a) = problem(n, n + 4, seed);
+            let got = Gauss::new(&k, &w, &b, &a).unwrap();
+            let ki = inverse(&k);
+            let precision = Mat::from_fn(n, n, |i, j| ki[(i, j)] + if i == j { w[i] } else { 0.0 });
+            let sigma = inverse(&precision);
+            let linear: Vec<f64> = mul_vec(&ki, &a).iter().zip(&b).map(|(x, b)| x + b).collect();
+            let mu = mul_vec(&sigma, &linear);
+            let bi = got.b_inverse();
+            let scale = k.norm_max() * ki.norm_max();
+            prop_assert!((got.sigma(&k, &bi) - &sigma).norm_max() < 1e-13 * scale * k.norm_max());
+            for i in 0..n {
+                prop_assert!((got.mu[i] - mu[i]).abs() < 1e-12 * scale * (1.0 + mu[i].abs()));
+                prop_assert!((got.g[i] - (b[i] - w[i] * got.mu[i])).abs() < 1e-10 * (1.0 + b[i].abs() + (w[i] * got.mu[i]).abs()));
+            }
+            let logdet = crate::twin::logdet(&k) - crate::twin::logdet(&sigma);
+            prop_assert!((got.logdet - logdet).abs() < 1e-12 * scale);
+            let p = got.p(&got.sigma(&k, &bi), &bi);
+            prop_assert!((&p * &k - &sigma).norm_max() < 1e-12 * scale * k.norm_max());
+        }
+
+        /// Singular kernels and sites that are exactly 0: against differences, with K moved inside its cone.
+        #[test]
+        fn the_adjoint_agrees_with_differences(seed in 0u64..10_000, n in 2usize..7, rank in 1usize..8) {
+            let (k, mut w, b, a) = problem(n, rank, seed);
+            w[0] = 0.0;
+            let mut rng = ChaCha8Rng::seed_from_u64(seed + 1);
+            let mut vector = || normal(n, 1, &mut rng).col_as_slice(0).to_vec();
+            let (mubar, vbar, db, da, dw) = (vector(), vector(), vector(), vector(), vector());
+            let lbar = 0.7;
+            let d = normal(n, n, &mut rng);
+            let block = Gauss::new(&k, &w, &b, &a).unwrap();
+            let (mut kbar, mut abar) = (Mat::zeros(n, n), vec![0.0; n]);
+            let adjoint = block.adjoint(&k);
+            adjoint.prior(&mubar, &vbar, &mut kbar, &mut abar);
+            let (bbar, wbar) = adjoint.sites(&mubar, &vbar);
+            block.add_evidence_slope(0.5 * lbar, &mut kbar);
+            let direction = &d * &k + &k * d.transpose();
+            let mut terms = Vec::new();
+            for i in 0..n {
+                (0..n).for_each(|j| terms.push(kbar[(i, j)] * direction[(i, j)]));
+                terms.push((abar[i] + lbar * block.g[i]) * da[i]);
+                terms.push((bbar[i] + lbar * block.mu[i]) * db[i]);
+                terms.push((wbar[i] - 0.5 * lbar * (block.v[i] + block.mu[i].powi(2))) * dw[i] * w[i]);
+            }
+            let value = |e: f64| {
+                let left = Mat::from_fn(n, n, |i, j| f64::from(i == j) + e * d[(i, j)]);
+                let m = &left * &k * left.transpose();
+                let m = Mat::from_fn(n, n, |i, j| 0.5 * (m[(i, j)] + m[(j, i)]));
+                let moved = |x: &[f64], dx: &[f64]| -> Vec<f64> { x.iter().zip(dx).map(|(x, d)| x + e * d).collect() };
+                let w: Vec<f64> = w.iter().zip(&dw).map(|(w, d)| w * (1.0 + e * d)).collect();
+                let (b, a) = (moved(&b, &db), moved(&a, &da));
+                let block = Gauss::new(&m, &w, &b, &a).unwrap();
+                dot(&mubar, &block.mu) + dot(&vbar, &block.v) + lbar * block.log_z(&b, &a)
+            };
+            let fd = (value(1e-5) - value(-1e-5)) / 2e-5;
+            let (want, scale) = terms.iter().fold((0.0, 1.0), |(t, s), x| (t + x, s + x.abs()));
+            prop_assert!((fd - want).abs() < 2e-6 * scale, "{fd} {want} {scale}");
+        }
+    }
+
+    #[test]
+    fn strong_sites_keep_their_digits() {
+        // One point: v = K/(1 + wK), mu = (bK + a)/(1 + wK), exactly known at any scale.
+        for exponent in -12..=12 {
+            let (k, w) = (10f64.powi(exponent), 3.0);
+            let block = Gauss::new(&Mat::from_fn(1, 1, |_, _| k), &[w], &[0.4], &[-2.0]).unwrap();
+            let (v, mu) = (k / (1.0 + w * k), (0.4 * k - 2.0) / (1.0 + w * k));
+            assert!((block.v[0] / v - 1.0).abs() < 1e-15, "{k:e}");
+            assert!((block.mu[0] - mu).abs() < 4e-16 * (2.0 + mu.abs() + 1.0 / w), "{k:e}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_refused() {
+        let k = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 5.0 });
+        let error = Gauss::new(&k, &[4.0, 4.0], &[0.0; 2], &[0.0; 2]).unwrap_err();
+        assert!(matches!(error, crate::Error::NotPositiveDefinite { pivot: 1, .. }));
+    }
 }

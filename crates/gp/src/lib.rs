@@ -18,6 +18,8 @@ pub mod special;
 mod task;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod twin;
 
 pub use error::{Error, Result};
 pub use task::{Gradient, Standard, Task};

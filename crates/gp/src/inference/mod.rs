@@ -180,3 +180,123 @@ fn largest_change(x: &crate::Standard<'_>, before: &State, after: &State) -> f64
     }
     largest
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objective::{Bound, bound};
+    use crate::twin::{random_task, ranked_task};
+    use proptest::prelude::*;
+
+    /// The task with class `c` renamed to `names[c]`.
+    fn renamed(task: &Task, names: &[usize]) -> Task {
+        let mut old = vec![0; names.len()];
+        names.iter().enumerate().for_each(|(c, &new)| old[new] = c);
+        let k = old.iter().map(|&c| task.k()[c].clone()).collect();
+        let y = task.y().iter().map(|&c| names[c]).collect();
+        let a = Mat::from_fn(task.points(), names.len(), |i, c| task.a()[(i, old[c])]);
+        Task::new(k, y, a, task.tau()).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        /// Singular kernels, scales to 1e4, temperatures to 0.05, prior means to -8: the bound of an exact ascent never falls.
+        #[test]
+        fn ascents_never_fall(
+            seed in 0u64..1000, n in 1usize..9, c in 2usize..8, rank in 1usize..9, tau in 0.05..1.5f64, a in -8.0..2.0f64,
+            scale in prop::sample::select(vec![1e-4, 1.0, 1e4]),
+        ) {
+            let task = ranked_task(n, c, rank, tau, a, seed);
+            let k = task.k().iter().map(|k| k * faer::Scale(scale)).collect();
+            let task = Task::new(k, task.y().to_vec(), task.a().clone(), tau).unwrap();
+            for order in [Order::Joint, Order::Exact, Order::Collapsed] {
+                let fit = infer(&task, order, &Start::Prior, Stop::Steps(25)).unwrap();
+                for pair in fit.trace.windows(2) {
+                    prop_assert!(pair[1] >= pair[0] - 1e-9 * (1.0 + pair[0].abs()), "{order:?} {pair:?}");
+                }
+            }
+        }
+
+        /// Renaming the classes renames every result, bit for bit.
+        #[test]
+        fn class_names_do_not_matter(seed in 0u64..1000, n in 2usize..8, tau in 0.1..1.5f64, a in -5.0..1.0f64) {
+            let task = ranked_task(n, 4, 3, tau, a, seed);
+            let names = [2, 0, 3, 1];
+            let other = renamed(&task, &names);
+            for (order, kind) in [(Order::Joint, Bound::Profiled), (Order::Exact, Bound::General), (Order::Paper, Bound::Paper), (Order::Collapsed, Bound::Collapsed)] {
+                let (one, two) = (
+                    bound(&task, kind, order, &Start::Prior, 3).unwrap(),
+                    bound(&other, kind, order, &Start::Prior, 3).unwrap(),
+                );
+                prop_assert_eq!(one.value.to_bits(), two.value.to_bits());
+                prop_assert_eq!(one.dtau.to_bits(), two.dtau.to_bits());
+                for (c, &name) in names.iter().enumerate() {
+                    prop_assert_eq!(one.da.col_as_slice(c), two.da.col_as_slice(name));
+                    prop_assert_eq!(&one.dk[c], &two.dk[name]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn all_ascents_of_one_family_meet() {
+        let task = random_task(6, 3, 0.7, 0.0, 4);
+        let stop = Stop::Tolerance { tol: 1e-13, max_steps: 5000 };
+        let fits =
+            [Order::Joint, Order::Exact, Order::Paper].map(|o| infer(&task, o, &Start::Prior, stop).unwrap());
+        for fit in &fits {
+            assert!(fit.converged && fit.change <= 1e-13);
+            assert!((fit.mu_f() - fits[0].mu_f()).norm_max() < 1e-10);
+            assert!((fit.v_f() - fits[0].v_f()).norm_max() < 1e-10);
+        }
+    }
+
+    #[test]
+    fn non_convergence_is_reported() {
+        let task = random_task(8, 3, 0.2, -5.0, 4);
+        let fit =
+            infer(&task, Order::Exact, &Start::Prior, Stop::Tolerance { tol: 1e-12, max_steps: 3 }).unwrap();
+        assert!(!fit.converged && fit.steps == 3 && fit.trace.len() == 3 && fit.change > 1e-12);
+    }
+
+    #[test]
+    fn bad_starts_and_stops_are_named() {
+        let task = random_task(3, 2, 1.0, 0.0, 1);
+        let zero = || Mat::<f64>::zeros(3, 2);
+        let start = |v0: Mat<f64>, alpha0: Vec<f64>, omega0: Mat<f64>| Start::Given {
+            mu0: zero(),
+            v0,
+            alpha0,
+            omega0,
+        };
+        let run = |start: &Start| infer(&task, Order::Exact, start, Stop::Steps(1)).map(|_| ());
+        assert!(run(&start(zero(), vec![1.0; 3], zero())).is_ok());
+        let negative = Mat::from_fn(3, 2, |_, _| -1.0);
+        assert!(matches!(
+            run(&start(negative.clone(), vec![1.0; 3], zero())),
+            Err(Error::OutOfRange { what: "v0", .. })
+        ));
+        assert!(matches!(
+            run(&start(zero(), vec![1.0; 3], negative)),
+            Err(Error::OutOfRange { what: "omega0", .. })
+        ));
+        assert!(matches!(
+            run(&start(zero(), vec![0.0; 3], zero())),
+            Err(Error::OutOfRange { what: "alpha0", .. })
+        ));
+        assert!(matches!(
+            run(&start(zero(), vec![1.0; 2], zero())),
+            Err(Error::Shape { what: "alpha0", .. })
+        ));
+        assert!(matches!(
+            run(&start(Mat::zeros(2, 2), vec![1.0; 3], zero())),
+            Err(Error::ShapeOf { what: "v0", .. })
+        ));
+        assert!(infer(&task, Order::Joint, &Start::Prior, Stop::Steps(0)).is_err());
+        let stop = Stop::Tolerance { tol: f64::NAN, max_steps: 3 };
+        assert!(matches!(
+            infer(&task, Order::Joint, &Start::Prior, stop),
+            Err(Error::OutOfRange { what: "tol", .. })
+        ));
+    }
+}

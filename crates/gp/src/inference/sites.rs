@@ -11,6 +11,10 @@ use crate::special::{Tilt, digamma, one_minus_trigamma1p, pg_var1, solve_u, trig
 /// A sum of `1 - e^rho` below this is taken for this: reached only with `v = 0` and `mu < -660`.
 const SMALLEST: f64 = 1e-290;
 
+/// Counts above this enter the adjoint as this: their square is a slope, and must not overflow. Reached only with `v = 0` and
+/// `mu < -340`.
+const LARGEST_COUNT: f64 = 1e150;
+
 /// The released code's smallest `gamma` and `omega`.
 pub const CLAMP: f64 = 1e-6;
 
@@ -145,7 +149,7 @@ impl Sites {
                 let through_sites = -0.5 * bar.b[(i, c)] + wbar * tilts[c].theta;
                 rhobar[c] = (through_sites + bar.gamma[(i, c)] + bar.alpha[i]) * open(self.gamma[(i, c)]);
             }
-            let gamma = |c: usize| self.gamma[(i, c)];
+            let gamma = |c: usize| self.gamma[(i, c)].min(LARGEST_COUNT);
             match map {
                 Map::Stored(alpha) | Map::Released(alpha) => {
                     (0..classes).for_each(|c| rhobar[c] *= gamma(c));
@@ -158,7 +162,8 @@ impl Sites {
                     buffer.clear();
                     buffer.extend_from_slice(&rhobar);
                     let sum = sum_any_order(&mut buffer);
-                    let gain = sum * (1.0 / one_minus_trigamma1p(self.alpha[i] - 1.0) - 1.0);
+                    let u = (self.alpha[i] - 1.0).min(LARGEST_COUNT);
+                    let gain = sum * (1.0 / one_minus_trigamma1p(u) - 1.0);
                     let share = softmax_rho(&tilts, &mut buffer);
                     (0..classes).for_each(|c| rhobar[c] += gain * share(c));
                 }
@@ -231,4 +236,78 @@ fn softmax_rho<'t>(tilts: &'t [Tilt], buffer: &mut Vec<f64>) -> impl Fn(usize) -
     buffer.extend(tilts.iter().map(|t| (t.rho - largest).exp()));
     let sum = sum_any_order(buffer);
     move |c| (tilts[c].rho - largest).exp() / sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::twin::normal;
+    use proptest::prelude::*;
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    proptest! {
+        /// All maps, all cotangents: `<bar, outputs>` against differences in the marginals.
+        #[test]
+        fn the_adjoint_agrees_with_differences(seed in 0u64..10_000, c in 2usize..6, shift in -12.0..6.0f64) {
+            let n = 2;
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let mut random = || normal(n, c, &mut rng);
+            let (mu, v) = (random() + Mat::from_fn(n, c, |_, _| shift), random());
+            let v = Mat::from_fn(n, c, |i, j| v[(i, j)].exp());
+            let mut bar = SitesBar::zeros(n, c);
+            (bar.b, bar.w, bar.gamma, bar.half_tilt2) = (random(), random(), random(), random());
+            bar.alpha = vec![0.3, -0.8];
+            let (dmu, dv, dalpha) = (random(), random(), [0.4, -1.1]);
+            let (y, alpha) = ([0, c - 1], [1.7, 4.2]);
+            for name in 0..3 {
+                let value = |e: f64| {
+                    let alpha = [alpha[0] + e * dalpha[0], alpha[1] + e * dalpha[1]];
+                    let map = [Map::Stored(&alpha), Map::Joint, Map::Collapsed][name];
+                    let v = Mat::from_fn(n, c, |i, j| v[(i, j)] * (1.0 + e * dv[(i, j)]));
+                    let s = Sites::new(map, &y, &(&mu + &dmu * faer::Scale(e)), &v);
+                    let half = Mat::from_fn(n, c, |i, j| 0.5 * s.tilt[(i, j)] * s.tilt[(i, j)]);
+                    let inner = crate::linalg::inner;
+                    let alphas = crate::linalg::dot(&bar.alpha, &s.alpha);
+                    inner(&bar.b, &s.b) + inner(&bar.w, &s.w) + inner(&bar.gamma, &s.gamma) + inner(&bar.half_tilt2, &half) + alphas
+                };
+                let map = [Map::Stored(&alpha), Map::Joint, Map::Collapsed][name];
+                let got = Sites::new(map, &y, &mu, &v).pullback(map, &y, &mu, &v, &bar);
+                let (mut want, mut scale) = (0.0, 1e-3);
+                for (i, j) in (0..n).flat_map(|i| (0..c).map(move |j| (i, j))) {
+                    for term in [got.mu[(i, j)] * dmu[(i, j)], got.v[(i, j)] * dv[(i, j)] * v[(i, j)]] {
+                        want += term;
+                        scale += term.abs();
+                    }
+                }
+                want += got.alpha[0] * dalpha[0] + got.alpha[1] * dalpha[1];
+                let fd = (value(1e-6) - value(-1e-6)) / 2e-6;
+                let noise = 1e-9 * value(0.0).abs();
+                prop_assert!((fd - want).abs() < 1e-6 * scale + noise, "map {name}: {fd} {want} {scale}");
+            }
+        }
+    }
+
+    #[test]
+    fn far_marginals_stay_finite() {
+        for (mu, v) in
+            [(-1e4, 0.0), (-700.0, 0.0), (-160.0, 1e-10), (1e4, 0.0), (1e4, 1e8), (0.0, 0.0), (-1e4, 1e8)]
+        {
+            let (m, s2) = (Mat::from_fn(1, 3, |_, _| mu), Mat::from_fn(1, 3, |_, _| v));
+            for map in [Map::Joint, Map::Collapsed] {
+                let s = Sites::new(map, &[1], &m, &s2);
+                let mut bar = SitesBar::zeros(1, 3);
+                bar.b = Mat::from_fn(1, 3, |_, _| 1.0);
+                let back = s.pullback(map, &[1], &m, &s2, &bar);
+                for x in [&s.gamma, &s.w, &s.b, &s.tilt, &back.mu, &back.v] {
+                    assert_finite(x, mu, v);
+                }
+                assert!(s.w[(0, 0)] >= 0.0 && s.gamma[(0, 0)] >= 0.0);
+            }
+        }
+    }
+
+    fn assert_finite(x: &Mat<f64>, mu: f64, v: f64) {
+        assert!((0..3).all(|c| x[(0, c)].is_finite()), "mu = {mu}, v = {v}: {x:?}");
+    }
 }

@@ -167,3 +167,138 @@ fn value_and_top(tape: &Tape<'_>, kind: Bound) -> (f64, Top) {
 fn slope_in_counts(mu: &Mat<f64>, held: &Sites, i: usize, c: usize) -> f64 {
     if held.gamma[(i, c)] > 0.0 { log_ratio(mu, held, i, c) } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inference::{Stop, infer};
+    use crate::twin::{assert_gradient, normal, random_task, ranked_task};
+    use proptest::prelude::*;
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    const ORDERS: [Order; 4] = [Order::Paper, Order::Exact, Order::Joint, Order::Collapsed];
+    const KINDS: [Bound; 4] = [Bound::General, Bound::Profiled, Bound::Paper, Bound::Collapsed];
+
+    fn given(n: usize, c: usize, seed: u64) -> Start {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let square = |m: Mat<f64>| Mat::from_fn(n, c, |i, j| 0.1 + m[(i, j)] * m[(i, j)]);
+        Start::Given {
+            mu0: normal(n, c, &mut rng),
+            v0: square(normal(n, c, &mut rng)),
+            alpha0: (0..n).map(|i| 1.5 + i as f64).collect(),
+            omega0: square(normal(n, c, &mut rng)),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8))]
+        /// Every order, bound and start, full-rank and rank-2 kernels.
+        #[test]
+        fn gradients_agree_with_differences(
+            seed in 0u64..1000, n in 3usize..6, c in 2usize..5, steps in 1usize..4, tau in 0.3..1.5f64, a in -2.0..1.0f64,
+            singular in any::<bool>(),
+        ) {
+            let task = ranked_task(n, c, if singular { 2 } else { n + 2 }, tau, a, seed);
+            for order in ORDERS {
+                for kind in KINDS {
+                    for start in [Start::Prior, given(n, c, seed)] {
+                        let value = |task: &Task| bound(task, kind, order, &start, steps).unwrap().value;
+                        let got = bound(&task, kind, order, &start, steps).unwrap();
+                        assert_gradient(&task, &got, value, 1e-5);
+                    }
+                }
+            }
+        }
+
+        /// General <= profiled <= collapsed at every q(F) the sweeps of any order pass.
+        #[test]
+        fn bounds_are_ordered(seed in 0u64..1000, n in 1usize..7, c in 2usize..6, tau in 0.05..1.5f64, a in -5.0..1.0f64) {
+            let task = ranked_task(n, c, 3, tau, a, seed);
+            for order in ORDERS {
+                for steps in [1, 4] {
+                    let value = |kind| bound(&task, kind, order, &Start::Prior, steps).unwrap().value;
+                    let (general, profiled, collapsed) =
+                        (value(Bound::General), value(Bound::Profiled), value(Bound::Collapsed));
+                    let slack = 1e-9 * (1.0 + general.abs());
+                    prop_assert!(general <= profiled + slack && profiled <= collapsed + slack, "{order:?}");
+                    prop_assert!(collapsed < 0.0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_bound_exceeds_the_evidence() {
+        // N = 1, C = 2: log p(y) by a fine grid over two independent Gaussians.
+        for (tau, a) in [(1.0, 0.0), (0.5, -1.0), (1.0, -3.0)] {
+            let task = random_task(1, 2, tau, a, 5);
+            let evidence = {
+                let grid: Vec<f64> = (-400..=400).map(|i| f64::from(i) * 0.02).collect();
+                let weight = |z: f64| (-0.5 * z * z).exp() * 0.02 / (2.0 * std::f64::consts::PI).sqrt();
+                let x = |c: usize, z: f64| (task.a()[(0, c)] + task.k()[c][(0, 0)].sqrt() * z) / tau;
+                let mut p = 0.0;
+                for &z0 in &grid {
+                    let s0 = crate::special::sigmoid(x(0, z0));
+                    for &z1 in &grid {
+                        p += weight(z0) * weight(z1) * s0 / (s0 + crate::special::sigmoid(x(1, z1)));
+                    }
+                }
+                p.ln()
+            };
+            let collapsed =
+                bound(&task, Bound::Collapsed, Order::Collapsed, &Start::Prior, 50).unwrap().value;
+            let profiled = bound(&task, Bound::Profiled, Order::Joint, &Start::Prior, 50).unwrap().value;
+            assert!(profiled <= collapsed && collapsed <= evidence, "{profiled} {collapsed} {evidence}");
+            assert!(evidence - collapsed < 3.0, "{collapsed} {evidence}");
+        }
+    }
+
+    #[test]
+    fn fixed_point_rules_equal_long_unrolling() {
+        let task = random_task(6, 3, 0.5, -0.3, 2);
+        for (kind, order) in [
+            (Bound::Profiled, Order::Joint),
+            (Bound::General, Order::Exact),
+            (Bound::Collapsed, Order::Collapsed),
+            // not stationary there: the implicit rule
+            (Bound::Collapsed, Order::Joint),
+            (Bound::Profiled, Order::Collapsed),
+            (Bound::Paper, Order::Exact),
+        ] {
+            let unrolled = bound(&task, kind, order, &Start::Prior, 400).unwrap();
+            let fixed = bound_at_fixed_point(&task, kind, order, &Start::Prior, 1e-14, 5000).unwrap();
+            assert!(
+                (unrolled.value - fixed.value).abs() < 1e-11 * unrolled.value.abs(),
+                "{kind:?} {order:?}"
+            );
+            for c in 0..3 {
+                let scale = unrolled.dk[c].norm_max();
+                let error = (&unrolled.dk[c] - &fixed.dk[c]).norm_max() / scale;
+                assert!(error < 1e-8, "{kind:?} {order:?} {error:e}");
+            }
+            let error = (&unrolled.da - &fixed.da).norm_max() / unrolled.da.norm_max();
+            assert!(error < 1e-8, "{kind:?} {order:?} {error:e}");
+            assert!((unrolled.dtau - fixed.dtau).abs() < 1e-7 * (1.0 + unrolled.dtau.abs()));
+        }
+    }
+
+    #[test]
+    fn a_gradient_without_convergence_is_refused() {
+        let task = random_task(6, 3, 0.2, -5.0, 2);
+        let result = bound_at_fixed_point(&task, Bound::Collapsed, Order::Collapsed, &Start::Prior, 1e-12, 2);
+        assert!(matches!(result, Err(crate::Error::NotConverged { steps: 2, .. })));
+    }
+
+    #[test]
+    fn the_trace_is_the_bound() {
+        let task = random_task(5, 4, 0.4, -1.0, 8);
+        for order in ORDERS {
+            let fit = infer(&task, order, &Start::Prior, Stop::Steps(3)).unwrap();
+            for (step, traced) in fit.trace.iter().enumerate() {
+                let value = bound(&task, order.bound(), order, &Start::Prior, step + 1).unwrap().value;
+                assert!((value - traced).abs() < 1e-12 * value.abs());
+            }
+        }
+    }
+}
