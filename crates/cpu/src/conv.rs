@@ -80,7 +80,14 @@ impl Conv {
         let too_small = Error::TooSmall { block: 0, h, w };
         let (zh, zw) = self.output_size(h, w).filter(|_| n > 0).ok_or(too_small)?;
         let window = Window { kernel, stride, padding };
-        Ok(Layer { isa: self.isa, window, x: Frame::inner(h, w, c_in), z: Frame::outer(zh, zw, c_out) })
+        Ok(Layer {
+            isa: self.isa,
+            window,
+            x: Frame::inner(h, w, c_in),
+            z: Frame::outer(zh, zw, c_out),
+            #[cfg(test)]
+            plain: false,
+        })
     }
 
     fn check(&self, layer: &Layer, weight: usize, n: usize, x: usize, z: usize) -> Result<(), Error> {

@@ -20,11 +20,18 @@ pub(crate) struct Layer {
     pub window: Window,
     pub x: Frame,
     pub z: Frame,
+    /// Always by definition, never by Winograd: for tests that compare the two.
+    #[cfg(test)]
+    pub plain: bool,
 }
 
 impl Layer {
     /// Winograd's transforms work on whole vectors of channels and on 3x3 filters of stride 1.
     pub fn is_winograd(&self) -> bool {
+        #[cfg(test)]
+        if self.plain {
+            return false;
+        }
         self.window.kernel == 3 && self.window.stride == 1 && self.x.lanes.is_multiple_of(GROUP)
     }
 
@@ -141,7 +148,7 @@ impl Layer {
 impl Filters {
     /// z = x * filters for a run of images (filters from [`Layer::pack`]).
     pub fn forward(&self, workspace: &Workspace, x: &[f32], z: &mut [f32]) {
-        let Self { layer: Layer { isa, window, x: x_frame, z: z_frame }, ref packed } = *self;
+        let Self { layer: Layer { isa, window, x: x_frame, z: z_frame, .. }, ref packed } = *self;
         if self.layer.is_winograd() {
             winograd::forward(isa, workspace, packed, window.padding, x, x_frame, z, z_frame);
         } else {
@@ -159,7 +166,7 @@ impl Filters {
         dx: Option<&mut [f32]>,
         sums: &mut [f32],
     ) {
-        let Self { layer: Layer { isa, window, x: x_frame, z: z_frame }, ref packed } = *self;
+        let Self { layer: Layer { isa, window, x: x_frame, z: z_frame, .. }, ref packed } = *self;
         if self.layer.is_winograd() {
             winograd::backward(isa, workspace, packed, window.padding, x, x_frame, dz, z_frame, dx, sums);
         } else {

@@ -86,12 +86,14 @@ impl Frame {
         let area = self.h * self.w;
         for y in 0..self.h {
             let row = &mut image[self.at(y, 0)..][..self.w * self.lanes];
-            for (x, pixel) in row.chunks_exact_mut(self.lanes).enumerate() {
-                let (real, surplus) = pixel.split_at_mut(self.channels);
-                for (c, value) in real.iter_mut().enumerate() {
-                    *value = planes[c * area + y * self.w + x];
+            if self.lanes > self.channels {
+                row.fill(0.0);
+            }
+            for c in 0..self.channels {
+                let line = &planes[c * area + y * self.w..][..self.w];
+                for (value, pixel) in line.iter().zip(row.chunks_exact_mut(self.lanes)) {
+                    pixel[c] = *value;
                 }
-                surplus.fill(0.0);
             }
         }
     }

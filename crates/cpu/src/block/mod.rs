@@ -156,7 +156,14 @@ impl Block {
 
     fn layer(&self, g: &Geometry) -> Layer {
         let window = Window { kernel: 3, stride: 1, padding: self.spec.padding };
-        Layer { isa: self.isa, window, x: g.x, z: g.z }
+        Layer {
+            isa: self.isa,
+            window,
+            x: g.x,
+            z: g.z,
+            #[cfg(test)]
+            plain: false,
+        }
     }
 
     fn check(&self, params: &BlockParams) -> Result<(), Error> {

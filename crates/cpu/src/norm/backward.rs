@@ -29,28 +29,28 @@ impl Kernel for Reduce<'_> {
             scale.len() == lanes && shift.len() == lanes && mean.len() == lanes && sums.len() == 2 * lanes
         );
         assert!((dy_frame.h, dy_frame.w) == (peak_frame.h, peak_frame.w));
-        for c in (0..lanes).step_by(V::LANES) {
-            // SAFETY: pixels of both images and one vector of each `[lanes]`; lengths asserted above.
-            unsafe {
-                let s = V::load(scale.as_ptr().add(c));
-                let t = V::load(shift.as_ptr().add(c));
-                let mean = V::load(mean.as_ptr().add(c));
-                let (mut total, mut total_z) = (V::splat(0.0), V::splat(0.0));
-                for y in 0..peak_frame.h {
-                    // A sum for each row: the rounding error grows with h + w, not with h · w.
+        sums.fill(0.0);
+        // A sum for each row, then of the rows: the rounding error grows with h + w, not with h · w.
+        for y in 0..peak_frame.h {
+            for c in (0..lanes).step_by(V::LANES) {
+                // SAFETY: pixels of both images and one vector of each `[lanes]`; lengths asserted above.
+                unsafe {
+                    let s = V::load(scale.as_ptr().add(c));
+                    let t = V::load(shift.as_ptr().add(c));
+                    let mean = V::load(mean.as_ptr().add(c));
+                    let peaks = peaks.as_ptr().add(peak_frame.at(y, 0) + c);
+                    let dy = dy.as_ptr().add(dy_frame.at(y, 0) + c);
                     let (mut sum, mut sum_z) = (V::splat(0.0), V::splat(0.0));
                     for x in 0..peak_frame.w {
-                        let peak = V::load(peaks.as_ptr().add(peak_frame.at(y, x) + c));
-                        let dy = V::load(dy.as_ptr().add(dy_frame.at(y, x) + c));
-                        let g = peak.fma(s, t).if_positive(dy);
+                        let peak = V::load(peaks.add(x * lanes));
+                        let g = peak.fma(s, t).if_positive(V::load(dy.add(x * lanes)));
                         sum = sum.add(g);
                         sum_z = g.fma(peak.sub(mean), sum_z);
                     }
-                    total = total.add(sum);
-                    total_z = total_z.add(sum_z);
+                    let (total, total_z) = (sums.as_mut_ptr().add(c), sums.as_mut_ptr().add(lanes + c));
+                    V::load(total).add(sum).store(total);
+                    V::load(total_z).add(sum_z).store(total_z);
                 }
-                total.store(sums.as_mut_ptr().add(c));
-                total_z.store(sums.as_mut_ptr().add(lanes + c));
             }
         }
     }

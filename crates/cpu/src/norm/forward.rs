@@ -1,7 +1,7 @@
 //! From the convolution's output to the block's: statistics, peaks, scale, shift and rectifier.
 #![allow(unsafe_code)]
 
-use crate::frame::Frame;
+use crate::frame::{Frame, GROUP};
 use crate::simd::{Kernel, Vector};
 
 /// Of one image: mean and sum of squared deviations of each channel (`stats`: `[2, lanes]`), and the peaks.
@@ -27,7 +27,7 @@ impl Kernel for Summarise<'_> {
         for y in (0..z_frame.h).step_by(2) {
             let rows = 2.min(z_frame.h - y);
             if let Some(stats) = &mut stats {
-                for c in (0..z_frame.lanes).step_by(V::LANES) {
+                for c in (0..z_frame.lanes).step_by(GROUP) {
                     merge_rows::<V>(z, &z_frame, y, rows, c, stats);
                 }
             }
@@ -40,38 +40,49 @@ impl Kernel for Summarise<'_> {
     }
 }
 
-/// Mean and squared deviations of `rows` rows from row y, one vector of channels, merged into those of the rows above
-/// (Chan's rule: no difference of large sums).
+/// Mean and squared deviations of `rows` rows from row y, one group of channels (a cache line of each pixel), merged into
+/// those of the rows above by Chan's rule: no difference of large sums.
 #[inline(always)]
 fn merge_rows<V: Vector>(z: &[f32], frame: &Frame, y: usize, rows: usize, c: usize, stats: &mut [f32]) {
+    let vectors = GROUP / V::LANES;
     let count = (rows * frame.w) as f32;
     let before = (y * frame.w) as f32;
-    let mut sum = [V::splat(0.0); 2];
-    let mut squares = [V::splat(0.0); 2];
-    // SAFETY: pixels of the image and lanes c..c+LANES of `[2, lanes]` statistics; lengths asserted by the caller.
+    // Two sums for even and odd pixels: twice as many additions in flight. A group has at most two vectors.
+    let mut sum = [[V::splat(0.0); 2]; 2];
+    let mut mean = [V::splat(0.0); 2];
+    let mut squares = [[V::splat(0.0); 2]; 2];
+    // SAFETY: pixels of the image and lanes c..c+GROUP of `[2, lanes]` statistics; lengths asserted by the caller.
     unsafe {
         let z = z.as_ptr().add(c);
         for r in 0..rows {
             let row = z.add(frame.at(y + r, 0));
             for x in 0..frame.w {
-                sum[x & 1] = sum[x & 1].add(V::load(row.add(x * frame.lanes)));
+                for v in 0..vectors {
+                    sum[v][x & 1] = sum[v][x & 1].add(V::load(row.add(x * frame.lanes + v * V::LANES)));
+                }
             }
         }
-        let mean = sum[0].add(sum[1]).mul(V::splat(1.0 / count));
+        for v in 0..vectors {
+            mean[v] = sum[v][0].add(sum[v][1]).mul(V::splat(1.0 / count));
+        }
         for r in 0..rows {
             let row = z.add(frame.at(y + r, 0));
             for x in 0..frame.w {
-                let d = V::load(row.add(x * frame.lanes)).sub(mean);
-                squares[x & 1] = d.fma(d, squares[x & 1]);
+                for v in 0..vectors {
+                    let d = V::load(row.add(x * frame.lanes + v * V::LANES)).sub(mean[v]);
+                    squares[v][x & 1] = d.fma(d, squares[v][x & 1]);
+                }
             }
         }
-        let means = stats.as_mut_ptr().add(c);
-        let deviations = stats.as_mut_ptr().add(frame.lanes + c);
-        let step = mean.sub(V::load(means));
-        let share = V::splat(count / (before + count));
-        V::load(means).add(step.mul(share)).store(means);
-        let between = step.mul(step).mul(share).mul(V::splat(before));
-        V::load(deviations).add(squares[0].add(squares[1])).add(between).store(deviations);
+        for v in 0..vectors {
+            let means = stats.as_mut_ptr().add(c + v * V::LANES);
+            let deviations = means.add(frame.lanes);
+            let step = mean[v].sub(V::load(means));
+            let share = V::splat(count / (before + count));
+            V::load(means).add(step.mul(share)).store(means);
+            let between = step.mul(step).mul(share).mul(V::splat(before));
+            V::load(deviations).add(squares[v][0].add(squares[v][1])).add(between).store(deviations);
+        }
     }
 }
 

@@ -271,3 +271,89 @@ impl Kernel for Backward<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::direct::Window;
+    use crate::filter::Layer;
+
+    fn numbers(n: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+            (state >> 8) as f32 / (1u32 << 24) as f32
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    /// Root mean square and largest difference, both relative to the twin's root mean square.
+    fn error(found: &[f32], twin: &[f64]) -> [f64; 2] {
+        let mean_square = |x: &mut dyn Iterator<Item = f64>| x.sum::<f64>() / twin.len() as f64;
+        let size = mean_square(&mut twin.iter().map(|t| t * t)).sqrt();
+        let apart: Vec<f64> = found.iter().zip(twin).map(|(f, t)| (f64::from(*f) - t).abs()).collect();
+        let root = mean_square(&mut apart.iter().map(|d| d * d)).sqrt();
+        [root / size, apart.iter().fold(0.0_f64, |m, d| m.max(*d)) / size]
+    }
+
+    /// What a transform costs in digits, beside the plain sum of products in the same precision.
+    #[test]
+    fn the_error_of_winograd_is_a_small_multiple_of_that_of_the_definition() {
+        let (c, side) = (64, 12);
+        let (x_frame, z_frame) = (Frame::inner(side, side, c), Frame::outer(side, side, c));
+        let planes = numbers(c * side * side, 1);
+        let weight: Vec<f32> = numbers(c * c * 9, 2).iter().map(|w| (w - 0.5) * 0.2).collect();
+        let dplanes: Vec<f32> = numbers(c * side * side, 3).iter().map(|d| d - 0.5).collect();
+
+        let area = side * side;
+        let mut twin = [vec![0.0; c * area], vec![0.0; c * area], vec![0.0; c * c * 9]];
+        for o in 0..c {
+            for k in 0..c {
+                for tap in 0..9 {
+                    for y in 0..side {
+                        for x in 0..side {
+                            let (sy, sx) = (y + tap / 3, x + tap % 3);
+                            if sy < 1 || sx < 1 || sy > side || sx > side {
+                                continue;
+                            }
+                            let (from, to) = (k * area + (sy - 1) * side + sx - 1, o * area + y * side + x);
+                            let (v, w) = (f64::from(planes[from]), f64::from(weight[(o * c + k) * 9 + tap]));
+                            let d = f64::from(dplanes[to]);
+                            twin[0][to] += v * w;
+                            twin[1][from] += d * w;
+                            twin[2][(o * c + k) * 9 + tap] += d * v;
+                        }
+                    }
+                }
+            }
+        }
+
+        let (mut x, mut dz) = (vec![0.0; x_frame.len()], vec![0.0; z_frame.len()]);
+        x_frame.load(&planes, &mut x);
+        z_frame.load(&dplanes, &mut dz);
+        let (isa, workspace) = (Isa::detect(), Workspace::new());
+        let window = Window { kernel: 3, stride: 1, padding: 1 };
+        let run = |layer: Layer| {
+            let (mut z, mut dx) = (vec![0.0; z_frame.len()], vec![0.0; x_frame.len()]);
+            let mut sums = vec![0.0; layer.sums_len()];
+            layer.pack(&workspace, &weight, None).forward(&workspace, &x, &mut z);
+            let transposed = layer.pack_transposed(&workspace, &weight, None);
+            transposed.backward(&workspace, &x, &dz, Some(&mut dx), &mut sums);
+            let mut out = [vec![0.0; c * area], vec![0.0; c * area], vec![0.0; c * c * 9]];
+            z_frame.unload(&z, &mut out[0]);
+            x_frame.unload(&dx, &mut out[1]);
+            layer.gradient(&workspace, &sums, None, &mut out[2]);
+            [0, 1, 2].map(|i| error(&out[i], &twin[i]))
+        };
+        let layer = Layer { isa, window, x: x_frame, z: z_frame, plain: false };
+        let (fast, plain) = (run(layer), run(Layer { plain: true, ..layer }));
+        for (i, name) in ["z", "dx", "dw"].iter().enumerate() {
+            println!(
+                "{name}: Winograd rms {:.1e} max {:.1e}; definition rms {:.1e} max {:.1e}",
+                fast[i][0], fast[i][1], plain[i][0], plain[i][1]
+            );
+            assert!(fast[i][0] < 1e-6 && fast[i][1] < 1e-5, "{name}: {:?}", fast[i]);
+            assert!(fast[i][0] < 10.0 * plain[i][0]);
+        }
+    }
+}
