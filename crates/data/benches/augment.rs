@@ -1,13 +1,18 @@
 //! Images a second on one core, from the packed cache's form (shorter side 112) to the network's input.
 //!
-//! Run with `cargo bench -p siskin-data --bench augment`. The rate is `Kitem/s`.
+//! Run with `cargo bench -p siskin-data --bench augment`. A sample is one image, short enough to be seldom interrupted
+//! on a busy machine; read the median. The rate is `Kitem/s`.
+
+use std::sync::Arc;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use siskin_data::image::augment::Augmentation;
 use siskin_data::image::resize::{CropBox, resized_crop};
 use siskin_data::random::stream_at;
-use siskin_data::{Channels, Image, Transform};
+use siskin_data::{
+    Batch, Channels, ClassImages, Dataset, EpisodeSpec, Image, Items, Sampler, Split, SplitName, Transform,
+};
 
 fn main() {
     divan::main();
@@ -29,47 +34,67 @@ fn photographs() -> Vec<Image> {
 fn run(bencher: Bencher<'_, '_>, transform: Transform) {
     let images = photographs();
     let mut out = vec![0.0; transform.len()];
-    bencher.counter(ItemsCount::new(IMAGES)).bench_local(|| {
-        for (i, image) in images.iter().enumerate() {
-            let mut rng = stream_at(0, "augment", 0, i as u64);
-            transform.apply(&image.as_ref(), &mut rng, black_box(&mut out));
-        }
+    let mut index = 0;
+    bencher.counter(ItemsCount::new(1usize)).bench_local(|| {
+        let mut rng = stream_at(0, "augment", 0, index);
+        transform.apply(&images[index as usize % IMAGES].as_ref(), &mut rng, black_box(&mut out));
+        index += 1;
     });
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 2000)]
 fn augmented_84(bencher: Bencher<'_, '_>) {
     run(bencher, Transform { size: 84, channels: Channels::Three, augment: true });
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 2000)]
 fn evaluated_84(bencher: Bencher<'_, '_>) {
     run(bencher, Transform { size: 84, channels: Channels::Three, augment: false });
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 2000)]
 fn evaluated_28(bencher: Bencher<'_, '_>) {
     run(bencher, Transform { size: 28, channels: Channels::One, augment: false });
 }
 
+/// A training episode of 5 x (1 + 16) images: what one loader thread does for each optimiser step.
+#[divan::bench(sample_count = 100)]
+fn episode_of_85(bencher: Bencher<'_, '_>) {
+    let images = photographs();
+    let class = |c: usize| ClassImages {
+        name: c.to_string(),
+        domain: String::new(),
+        images: (0..20).map(|i| (i.to_string(), images[(c * 20 + i) % IMAGES].clone())).collect(),
+    };
+    let data = Dataset::in_memory("photographs", (0..20).map(class).collect()).expect("well formed");
+    let split = Split::all(SplitName::Train, Items::Images(Arc::new(data)));
+    let sampler = Sampler::new(vec![split], EpisodeSpec::fixed(5, 1, 16), 0).expect("enough images");
+    let transform = Transform { size: 84, channels: Channels::Three, augment: true };
+    let mut index = 0;
+    bencher.counter(ItemsCount::new(85usize)).bench_local(|| {
+        index += 1;
+        Batch::load(&sampler, &transform, 0, index)
+    });
+}
+
 /// The draws alone: key derivation, crop, factors.
-#[divan::bench]
+#[divan::bench(sample_count = 2000)]
 fn draws(bencher: Bencher<'_, '_>) {
-    bencher.counter(ItemsCount::new(IMAGES)).bench_local(|| {
-        for i in 0..IMAGES as u64 {
-            black_box(Augmentation::draw(150, 112, &mut stream_at(0, "augment", 0, i)));
-        }
+    let mut index = 0;
+    bencher.counter(ItemsCount::new(1usize)).bench_local(|| {
+        index += 1;
+        Augmentation::draw(150, 112, &mut stream_at(0, "augment", 0, index))
     });
 }
 
 /// The resampling alone, of the average crop.
-#[divan::bench]
+#[divan::bench(sample_count = 2000)]
 fn resized_crop_84(bencher: Bencher<'_, '_>) {
     let images = photographs();
     let crop = CropBox { left: 10, top: 10, width: 90, height: 82 };
-    bencher.counter(ItemsCount::new(IMAGES)).bench_local(|| {
-        for image in &images {
-            black_box(resized_crop(&image.as_ref(), crop, 84, 84));
-        }
+    let mut index = 0;
+    bencher.counter(ItemsCount::new(1usize)).bench_local(|| {
+        index += 1;
+        resized_crop(&images[index % IMAGES].as_ref(), crop, 84, 84)
     });
 }

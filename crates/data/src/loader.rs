@@ -28,6 +28,12 @@ impl Batch {
     /// Episode `index` of `source`. Images go through `transform`, whose random numbers come from the stream
     /// (seed, `augment`, index, row); embeddings are taken as they are.
     pub fn load(source: &dyn EpisodeSource, transform: &Transform, seed: u64, index: u64) -> Result<Self> {
+        if transform.is_empty() {
+            return Err(Error::Empty {
+                what: "the network's input".into(),
+                hint: "its size must be at least 1",
+            });
+        }
         let episode = source.episode(index)?;
         let rows = episode.items();
         let (inputs, input_shape) = match &source.splits()[episode.split].items {
@@ -269,6 +275,12 @@ mod tests {
             assert_eq!(loader.position(), 4);
             assert!(loader.next().is_none());
         }
+    }
+
+    #[test]
+    fn an_input_without_pixels_is_refused() {
+        let nothing = Transform { size: 0, channels: Channels::One, augment: false };
+        assert!(matches!(Batch::load(&*sampler(), &nothing, 0, 0), Err(Error::Empty { .. })));
     }
 
     #[test]

@@ -92,3 +92,40 @@ pub(super) fn normalize(image: &Image, channels: Channels, out: &mut [f32]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::stream;
+
+    fn rgb() -> Image {
+        let pixels = (0..20 * 15 * 3).map(|i| (i * 37 % 256) as u8).collect();
+        Image { width: 20, height: 15, channels: 3, pixels }
+    }
+
+    fn apply(image: &Image, channels: Channels, augment: bool) -> Vec<f32> {
+        let transform = Transform { size: 12, channels, augment };
+        let mut out = vec![f32::NAN; transform.len()];
+        transform.apply(&image.as_ref(), &mut stream(4, "augment", 0), &mut out);
+        out
+    }
+
+    #[test]
+    fn one_channel_is_the_first_of_three() {
+        for augment in [false, true] {
+            let three = apply(&rgb(), Channels::Three, augment);
+            assert_eq!(apply(&rgb(), Channels::One, augment), three[..144]);
+            assert!(three.iter().all(|v| v.is_finite()));
+        }
+    }
+
+    #[test]
+    fn grey_fills_all_three_channels_as_an_rgb_image_of_greys_does() {
+        let grey = Image { channels: 1, pixels: (0..300).map(|i| (i * 91 % 256) as u8).collect(), ..rgb() };
+        let as_rgb =
+            Image { channels: 3, pixels: grey.pixels.iter().flat_map(|&v| [v; 3]).collect(), ..rgb() };
+        for augment in [false, true] {
+            assert_eq!(apply(&grey, Channels::Three, augment), apply(&as_rgb, Channels::Three, augment));
+        }
+    }
+}

@@ -35,6 +35,7 @@ pub enum Skipped {
 
 /// The pools of `splits` that episodes of `spec` can be drawn from, and what is left out.
 pub(super) fn pools(splits: &[Split], spec: &EpisodeSpec) -> Result<(Vec<Pool>, Vec<Skipped>)> {
+    one_part_of_each(splits)?;
     let (mut pools, mut skipped) = (Vec::new(), Vec::new());
     for (index, split) in splits.iter().enumerate() {
         once_each(split)?;
@@ -60,6 +61,21 @@ pub(super) fn pools(splits: &[Split], spec: &EpisodeSpec) -> Result<(Vec<Pool>, 
 /// `data set (split)`.
 fn label(split: &Split) -> String {
     format!("{} ({})", split.items.name(), split.name.as_str())
+}
+
+/// Several splits must be the same part of data sets with different names, or an episode list could not tell them
+/// apart.
+fn one_part_of_each(splits: &[Split]) -> Result<()> {
+    let mut seen = HashSet::new();
+    let distinct = splits.iter().all(|split| seen.insert(split.items.name()));
+    if distinct && splits.iter().all(|split| split.name == splits[0].name) {
+        return Ok(());
+    }
+    Err(Error::EpisodeSpec {
+        field: "splits",
+        value: splits.iter().map(label).collect::<Vec<_>>().join(", "),
+        must: "be the same part of data sets with different names",
+    })
 }
 
 fn once_each(split: &Split) -> Result<()> {

@@ -209,6 +209,18 @@ fn too_few_classes_are_named() {
 }
 
 #[test]
+fn splits_that_a_list_could_not_tell_apart_are_refused() {
+    let refused = |splits: Vec<Split>| match Sampler::new(splits, EpisodeSpec::fixed(2, 1, 1), 0) {
+        Err(Error::EpisodeSpec { field: "splits", value, .. }) => value,
+        other => panic!("{other:?}"),
+    };
+    let one = split("one", &[9; 4], 1);
+    assert_eq!(refused(vec![one.clone(), one.clone()]), "one (train), one (train)");
+    let val = Split { name: SplitName::Val, ..split("two", &[9; 4], 1) };
+    assert_eq!(refused(vec![one, val]), "one (train), two (val)");
+}
+
+#[test]
 fn a_class_listed_twice_is_refused() {
     let mut split = split("small", &[9; 4], 1);
     split.classes.push(split.classes[2].clone());
