@@ -1,5 +1,6 @@
 //! Gaussian-process classification with the logistic-softmax likelihood.
 
+pub mod episode;
 mod error;
 pub mod exact;
 pub mod gauss;

@@ -7,12 +7,14 @@ mod blocks;
 mod calibration;
 mod collapsed;
 mod comparators;
+mod direct;
 mod gradients;
 mod integrals;
 mod kernels;
 mod likelihood;
 mod meanfield;
 mod polya_gamma;
+mod predict;
 mod problem;
 mod report;
 mod special;
@@ -36,8 +38,9 @@ fn checkers(stem: &str) -> &'static [Checker] {
         "likelihood" => &[likelihood::check],
         "meanfield" => &[meanfield::check],
         "polya_gamma" => &[polya_gamma::check],
+        "predict" => &[predict::check],
         "special" => &[special::check],
-        "tight_bounds" => &[collapsed::check, integrals::check],
+        "tight_bounds" => &[collapsed::check, integrals::check, direct::check],
         _ => &[],
     }
 }

@@ -1,6 +1,8 @@
 //! Objectives for learning kernels, prior mean and temperature, each with its gradient.
 
+mod direct;
 mod elbo;
 pub mod released;
 
+pub use direct::{direct, direct_at_fixed_point, natural_bound};
 pub use elbo::{Bound, bound, bound_at_fixed_point};
