@@ -1,1 +1,67 @@
-//! Backbones in Burn.
+//! Backbones in Burn, and the border where their features leave for a head on the host.
+//!
+//! A [`Network`] is a backbone ([`Architecture`]: Conv4, Conv4S, Conv6, ResNet12) with its Adam optimiser on a device
+//! chosen at run time ([`DeviceChoice`]). A head is any function from feature vectors to a loss and its gradient in
+//! f64; this crate knows no Gaussian process. A training step collects the gradients of one or several episodes in a
+//! [`Step`] and is then applied or dropped as a whole:
+//!
+//! ```
+//! use siskin_nn::{Architecture, DeviceChoice, Error, Features, HeadLoss, Images, Network, Step};
+//!
+//! let mut network = Network::new(Architecture::Conv4S, 0, DeviceChoice::Cpu)?;
+//! let pixels: Vec<f32> = (0..4 * 28 * 28).map(|i| (i % 29) as f32 / 29.0).collect();
+//! let images = Images::new(&pixels, [4, 1, 28, 28])?;
+//!
+//! // The head: loss = |features|^2 / 2, so dloss/dfeatures = features.
+//! let head = |f: &Features| {
+//!     let loss = f.values.iter().map(|v| v * v).sum::<f64>() / 2.0;
+//!     Ok::<_, Error>(HeadLoss { loss, dfeatures: f.values.clone(), dhyper: vec![], extra: () })
+//! };
+//! let mut step = Step::default();
+//! let episode = network.episode(images, &mut step, head)?;
+//! if step.non_finite() == 0 {
+//!     network.apply(step, 1e-3);
+//! }
+//! assert!(episode.loss > 0.0);
+//!
+//! // Evaluation: running statistics, no graph.
+//! let features = network.features(images)?;
+//! assert_eq!((features.rows, features.dim), (4, 64));
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! [`Network::state`] is everything a checkpoint needs to go on with the same bits, [`Network::save_weights`] a file
+//! of weights for others. Same seed, same bytes: first values come from a ChaCha8 stream of this project, not from
+//! Burn's generator.
+//!
+//! The pieces ([`Backbone`], [`Gradients`], [`Adam`], [`export`], [`import`]) are generic over Burn's `Module`, so a
+//! method with a trainable head composes backbone and head into its own module and uses the same optimiser.
+
+mod adam;
+mod backbone;
+mod batch_norm;
+mod border;
+mod conv_net;
+mod device;
+mod error;
+mod gradients;
+mod images;
+mod init;
+mod network;
+mod resnet;
+mod state;
+mod weights;
+
+pub use adam::Adam;
+pub use backbone::{Architecture, Backbone, Layers};
+pub use batch_norm::{BatchNorm, BatchStatistics, Pass};
+pub use border::{Crossing, Features, HeadLoss, cross};
+pub use conv_net::{Conv, ConvBlock, ConvNet};
+pub use device::DeviceChoice;
+pub use error::Error;
+pub use gradients::Gradients;
+pub use images::Images;
+pub use init::Init;
+pub use network::{EpisodeLoss, Network, NetworkState, Step};
+pub use resnet::{Filters, ResNet, ResidualBlock, Unit};
+pub use state::{NamedTensor, export, import};

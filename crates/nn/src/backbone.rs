@@ -1,0 +1,169 @@
+//! The closed set of backbones: which one, for which images, with how many features.
+
+use std::fmt;
+use std::str::FromStr;
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+
+use crate::batch_norm::{BatchNorm, BatchStatistics, Pass};
+use crate::conv_net::ConvNet;
+use crate::init::Init;
+use crate::resnet::ResNet;
+use crate::{Error, Images};
+
+/// Channels of the first block in the published networks.
+const WIDTH: usize = 64;
+
+/// A backbone's architecture, by the name the field gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Architecture {
+    /// Four blocks of 64 channels on colour images.
+    Conv4,
+    /// Conv4 on one channel: it reads the first channel of a colour image.
+    Conv4S,
+    /// Conv4 and two more blocks without pooling.
+    Conv6,
+    /// Twelve layers in four residual blocks of 64, 160, 320 and 640 channels.
+    ResNet12,
+}
+
+impl Architecture {
+    /// Every architecture.
+    pub const ALL: [Self; 4] = [Self::Conv4, Self::Conv4S, Self::Conv6, Self::ResNet12];
+
+    /// The name used in configs and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Conv4 => "conv4",
+            Self::Conv4S => "conv4s",
+            Self::Conv6 => "conv6",
+            Self::ResNet12 => "resnet12",
+        }
+    }
+
+    /// Channels of the images the first layer reads.
+    pub fn channels(self) -> usize {
+        match self {
+            Self::Conv4S => 1,
+            Self::Conv4 | Self::Conv6 | Self::ResNet12 => 3,
+        }
+    }
+
+    /// Number of features of an image of `height` x `width` pixels: 1600 for Conv4 at 84, 64 for Conv4S at 28.
+    pub fn dimension(self, height: usize, width: usize) -> Result<usize, Error> {
+        // Four 2x2 poolings, each rounding down.
+        let least = 16;
+        if height < least || width < least {
+            return Err(Error::ImageTooSmall { backbone: self.name(), height, width, least });
+        }
+        match self {
+            Self::Conv4 | Self::Conv4S | Self::Conv6 => Ok(WIDTH * (height / 16) * (width / 16)),
+            Self::ResNet12 => Ok(10 * WIDTH),
+        }
+    }
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Architecture {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::ALL
+            .into_iter()
+            .find(|a| a.name() == name)
+            .ok_or_else(|| Error::UnknownBackbone { name: name.to_owned() })
+    }
+}
+
+/// The layers of a backbone.
+#[derive(Module, Debug)]
+pub enum Layers {
+    /// Conv4, Conv4S, Conv6.
+    ConvNet(ConvNet),
+    /// ResNet12.
+    ResNet(ResNet),
+}
+
+/// A backbone: images in, feature vectors out.
+#[derive(Module, Debug)]
+pub struct Backbone {
+    layers: Layers,
+    #[module(skip)]
+    architecture: Architecture,
+}
+
+impl Backbone {
+    /// First values from stream `(seed, "init")`; 64 channels in each block.
+    pub fn new(architecture: Architecture, seed: u64, device: &Device) -> Self {
+        Self::with_width(architecture, WIDTH, seed, device)
+    }
+
+    /// The same with `width` channels in the first block, for small problems and tests.
+    pub fn with_width(architecture: Architecture, width: usize, seed: u64, device: &Device) -> Self {
+        let mut init = Init::new(seed, device);
+        let channels = architecture.channels();
+        let layers = match architecture {
+            Architecture::Conv4 | Architecture::Conv4S => {
+                Layers::ConvNet(ConvNet::new(channels, width, 4, &mut init))
+            }
+            Architecture::Conv6 => Layers::ConvNet(ConvNet::new(channels, width, 6, &mut init)),
+            Architecture::ResNet12 => Layers::ResNet(ResNet::new(channels, width, &mut init)),
+        };
+        Self { layers, architecture }
+    }
+
+    /// Which architecture this is.
+    pub fn architecture(&self) -> Architecture {
+        self.architecture
+    }
+
+    /// The device its parameters are on.
+    pub fn device(&self) -> Device {
+        match &self.layers {
+            Layers::ConvNet(net) => net.blocks[0].conv.weight.val().device(),
+            Layers::ResNet(net) => net.blocks[0].unit1.conv.weight.val().device(),
+        }
+    }
+
+    /// Whether this backbone can read `images`, and if not, why.
+    pub(crate) fn check(&self, images: Images<'_>) -> Result<(), Error> {
+        let [n, c, h, w] = images.shape();
+        let channels = self.architecture.channels();
+        if n == 0 || c < channels {
+            return Err(Error::BatchShape {
+                backbone: self.architecture.name(),
+                expected: format!("at least one image of {channels} channels"),
+                found: images.shape(),
+            });
+        }
+        self.architecture.dimension(h, w).map(|_| ())
+    }
+
+    /// `images`: [N, C, H, W] -> features [N, D].
+    pub fn forward(&self, images: Tensor<4>, pass: &mut Pass<'_>) -> Tensor<2> {
+        match &self.layers {
+            Layers::ConvNet(net) => net.forward(images, pass),
+            Layers::ResNet(net) => net.forward(images, pass),
+        }
+    }
+
+    /// Takes the statistics of one training pass into the running statistics.
+    pub fn absorb(&mut self, statistics: &[BatchStatistics]) {
+        for (norm, batch) in self.norms_mut().into_iter().zip(statistics) {
+            norm.absorb(batch);
+        }
+    }
+
+    fn norms_mut(&mut self) -> Vec<&mut BatchNorm> {
+        match &mut self.layers {
+            Layers::ConvNet(net) => net.norms_mut(),
+            Layers::ResNet(net) => net.norms_mut(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The border between the network (f32, on a device) and a head (f64, on the host).
+//!
+//! Features go out, the loss and its gradients come back, and the network's backward pass goes on from
+//! `sum(features * stop_gradient(dloss/dfeatures))`. No other place converts between f32 and f64.
+
+use burn::tensor::{Tensor, TensorData};
+
+use crate::Error;
+use crate::backbone::Backbone;
+use crate::batch_norm::{BatchStatistics, Pass};
+use crate::gradients::Gradients;
+use crate::state::host;
+
+/// Feature vectors on the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Features {
+    /// Row-major `[rows, dim]`.
+    pub values: Vec<f64>,
+    /// Number of images.
+    pub rows: usize,
+    /// Features of each image.
+    pub dim: usize,
+}
+
+impl Features {
+    /// The features of image `i`.
+    pub fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.dim..(i + 1) * self.dim]
+    }
+}
+
+/// What a head makes of the features of one episode.
+#[derive(Clone, Debug)]
+pub struct HeadLoss<X> {
+    /// The loss to be minimised.
+    pub loss: f64,
+    /// dloss/dfeatures, row-major like [`Features::values`].
+    pub dfeatures: Vec<f64>,
+    /// dloss/d(the head's own hyperparameters); the network only carries it.
+    pub dhyper: Vec<f64>,
+    /// Whatever else the head wants to report.
+    pub extra: X,
+}
+
+/// One episode's way over the border and back.
+#[derive(Clone, Debug)]
+pub struct Crossing<X> {
+    /// The loss.
+    pub loss: f64,
+    /// dloss/d(the head's hyperparameters).
+    pub dhyper: Vec<f64>,
+    /// What the head reported.
+    pub extra: X,
+    /// dloss/d(the network's parameters).
+    pub gradients: Gradients,
+    /// Batch statistics of this pass, for the running ones.
+    pub statistics: Vec<BatchStatistics>,
+}
+
+/// Forward in train mode, the head on the host, and back. `images`: [N, C, H, W] on the backbone's device.
+pub fn cross<X, E: From<Error>>(
+    backbone: &Backbone,
+    images: Tensor<4>,
+    head: impl FnOnce(&Features) -> Result<HeadLoss<X>, E>,
+) -> Result<Crossing<X>, E> {
+    let mut statistics = Vec::new();
+    let features = backbone.forward(images, &mut Pass::Train(&mut statistics));
+    let out = to_host(features.clone().inner());
+    let HeadLoss { loss, dfeatures, dhyper, extra } = head(&out)?;
+    if dfeatures.len() != out.values.len() {
+        return Err(E::from(Error::FeatureGradient { rows: out.rows, dim: out.dim, found: dfeatures.len() }));
+    }
+    let cotangent: Vec<f32> = dfeatures.iter().map(|&d| d as f32).collect();
+    let cotangent =
+        Tensor::<2>::from_data(TensorData::new(cotangent, [out.rows, out.dim]), &features.device());
+    let raw = (features * cotangent).sum().backward();
+    Ok(Crossing { loss, dhyper, extra, gradients: Gradients::of(backbone, raw), statistics })
+}
+
+/// Features as f64 on the host.
+pub(crate) fn to_host(features: Tensor<2>) -> Features {
+    let [rows, dim] = features.dims();
+    Features { values: host(features).into_iter().map(f64::from).collect(), rows, dim }
+}

@@ -1,0 +1,84 @@
+//! Conv4, Conv4S and Conv6: a row of 3x3 convolution blocks.
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use burn::tensor::activation::relu;
+use burn::tensor::module::{conv2d, max_pool2d};
+use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
+
+use crate::batch_norm::{BatchNorm, Pass};
+use crate::init::Init;
+
+/// A 3x3 convolution with bias, padding 1.
+#[derive(Module, Debug)]
+pub struct Conv {
+    /// `[out, in, 3, 3]`.
+    pub weight: Param<Tensor<4>>,
+    /// `[out]`.
+    pub bias: Param<Tensor<1>>,
+}
+
+/// Convolution, batch-norm, ReLU and, in the pooling blocks, 2x2 max-pool.
+#[derive(Module, Debug)]
+pub struct ConvBlock {
+    /// The convolution.
+    pub conv: Conv,
+    /// The batch-norm.
+    pub norm: BatchNorm,
+    /// Whether a 2x2 max-pool ends the block.
+    pub pool: bool,
+}
+
+impl ConvBlock {
+    fn new(input: usize, out: usize, pool: bool, init: &mut Init<'_>) -> Self {
+        Self {
+            conv: Conv { weight: init.conv_weight(out, input, 3), bias: init.conv_bias(out, input, 3) },
+            norm: BatchNorm::new(out, init),
+            pool,
+        }
+    }
+
+    fn forward(&self, x: Tensor<4>, pass: &mut Pass<'_>) -> Tensor<4> {
+        let bias = match pass {
+            // The normalisation takes any constant out again, so the gradient is 0. Backpropagation would give
+            // rounding instead, of which Adam makes full steps.
+            Pass::Train(_) => self.conv.bias.val().detach(),
+            Pass::Eval => self.conv.bias.val(),
+        };
+        let options = ConvOptions::new([1, 1], [1, 1], [1, 1], 1);
+        let x = conv2d(x, self.conv.weight.val(), Some(bias), options);
+        let x = relu(self.norm.forward(x, pass));
+        if self.pool { max_pool2d(x, MaxPoolOptions::new([2, 2])) } else { x }
+    }
+}
+
+/// Blocks one after the other, then flatten in (channel, row, column) order.
+#[derive(Module, Debug)]
+pub struct ConvNet {
+    /// The blocks from the image to the features.
+    pub blocks: Vec<ConvBlock>,
+}
+
+impl ConvNet {
+    /// `depth` blocks of `width` channels on images of `channels`; the first four pool.
+    pub fn new(channels: usize, width: usize, depth: usize, init: &mut Init<'_>) -> Self {
+        let blocks = (0..depth)
+            .map(|i| ConvBlock::new(if i == 0 { channels } else { width }, width, i < 4, init))
+            .collect();
+        Self { blocks }
+    }
+
+    /// `images`: [N, C, H, W] -> features [N, width (H/16) (W/16)].
+    pub fn forward(&self, images: Tensor<4>, pass: &mut Pass<'_>) -> Tensor<2> {
+        let mut x = images;
+        for block in &self.blocks {
+            x = block.forward(x, pass);
+        }
+        x.flatten(1, 3)
+    }
+
+    /// The batch-norms in the order in which a forward pass meets them.
+    pub(crate) fn norms_mut(&mut self) -> Vec<&mut BatchNorm> {
+        self.blocks.iter_mut().map(|block| &mut block.norm).collect()
+    }
+}

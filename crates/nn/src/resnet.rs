@@ -1,0 +1,119 @@
+//! ResNet12, the residual backbone of the few-shot literature.
+//!
+//! Four blocks of 64, 160, 320 and 640 channels; each three 3x3 convolutions without bias with batch-norm and leaky
+//! ReLU (slope 0.1), a 1x1 shortcut with batch-norm added before the last leaky ReLU, and a 2x2 max-pool. The mean
+//! over the last map gives 640 features at any image size. The variant without DropBlock.
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use burn::tensor::activation::leaky_relu;
+use burn::tensor::module::{conv2d, max_pool2d};
+use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
+
+use crate::batch_norm::{BatchNorm, Pass};
+use crate::init::Init;
+
+const SLOPE: f64 = 0.1;
+
+/// The filters of a convolution without bias.
+#[derive(Module, Debug)]
+pub struct Filters {
+    /// `[out, in, k, k]`.
+    pub weight: Param<Tensor<4>>,
+}
+
+/// A convolution that keeps the size, and its batch-norm.
+#[derive(Module, Debug)]
+pub struct Unit {
+    /// The convolution.
+    pub conv: Filters,
+    /// The batch-norm.
+    pub norm: BatchNorm,
+}
+
+impl Unit {
+    fn new(input: usize, out: usize, k: usize, init: &mut Init<'_>) -> Self {
+        Self { conv: Filters { weight: init.conv_weight(out, input, k) }, norm: BatchNorm::new(out, init) }
+    }
+
+    fn forward(&self, x: Tensor<4>, pass: &mut Pass<'_>) -> Tensor<4> {
+        let weight = self.conv.weight.val();
+        let padding = weight.dims()[2] / 2;
+        let x = conv2d(x, weight, None, ConvOptions::new([1, 1], [padding, padding], [1, 1], 1));
+        self.norm.forward(x, pass)
+    }
+}
+
+/// Three 3x3 units beside a 1x1 shortcut, then a 2x2 max-pool.
+#[derive(Module, Debug)]
+pub struct ResidualBlock {
+    /// First 3x3 unit.
+    pub unit1: Unit,
+    /// Second 3x3 unit.
+    pub unit2: Unit,
+    /// Third 3x3 unit.
+    pub unit3: Unit,
+    /// 1x1 unit around the three.
+    pub shortcut: Unit,
+}
+
+impl ResidualBlock {
+    fn new(input: usize, out: usize, init: &mut Init<'_>) -> Self {
+        Self {
+            unit1: Unit::new(input, out, 3, init),
+            unit2: Unit::new(out, out, 3, init),
+            unit3: Unit::new(out, out, 3, init),
+            shortcut: Unit::new(input, out, 1, init),
+        }
+    }
+
+    fn forward(&self, x: Tensor<4>, pass: &mut Pass<'_>) -> Tensor<4> {
+        let y = leaky_relu(self.unit1.forward(x.clone(), pass), SLOPE);
+        let y = leaky_relu(self.unit2.forward(y, pass), SLOPE);
+        let y = self.unit3.forward(y, pass);
+        let y = leaky_relu(y + self.shortcut.forward(x, pass), SLOPE);
+        max_pool2d(y, MaxPoolOptions::new([2, 2]))
+    }
+}
+
+/// Four residual blocks and the mean over the last map.
+#[derive(Module, Debug)]
+pub struct ResNet {
+    /// The blocks from the image to the features.
+    pub blocks: Vec<ResidualBlock>,
+}
+
+/// Channels of the four blocks: 64, 160, 320, 640 for a width of 64.
+pub(crate) fn widths(width: usize) -> [usize; 4] {
+    [width, width * 5 / 2, width * 5, width * 10]
+}
+
+impl ResNet {
+    /// ResNet12 on images of `channels`, with `width` channels in the first block.
+    pub fn new(channels: usize, width: usize, init: &mut Init<'_>) -> Self {
+        let mut input = channels;
+        let mut blocks = Vec::new();
+        for out in widths(width) {
+            blocks.push(ResidualBlock::new(input, out, init));
+            input = out;
+        }
+        Self { blocks }
+    }
+
+    /// `images`: [N, C, H, W] -> features [N, 10 width].
+    pub fn forward(&self, images: Tensor<4>, pass: &mut Pass<'_>) -> Tensor<2> {
+        let mut x = images;
+        for block in &self.blocks {
+            x = block.forward(x, pass);
+        }
+        let [n, c, h, w] = x.dims();
+        x.reshape([n, c, h * w]).mean_dim(2).reshape([n, c])
+    }
+
+    /// The batch-norms in the order in which a forward pass meets them.
+    pub(crate) fn norms_mut(&mut self) -> Vec<&mut BatchNorm> {
+        let units =
+            self.blocks.iter_mut().flat_map(|b| [&mut b.unit1, &mut b.unit2, &mut b.unit3, &mut b.shortcut]);
+        units.map(|unit| &mut unit.norm).collect()
+    }
+}
