@@ -118,6 +118,15 @@ impl Backbone {
         Self { layers, architecture }
     }
 
+    /// The same backbone as a plain composition of Burn operations, on the CPU too: the oracle of the fused path.
+    pub fn unfused(self) -> Self {
+        let layers = match self.layers {
+            Layers::ConvNet(net) => Layers::ConvNet(net.unfused()),
+            other => other,
+        };
+        Self { layers, ..self }
+    }
+
     /// Which architecture this is.
     pub fn architecture(&self) -> Architecture {
         self.architecture
@@ -146,10 +155,10 @@ impl Backbone {
     }
 
     /// `images`: [N, C, H, W] -> features [N, D].
-    pub fn forward(&self, images: Tensor<4>, pass: &mut Pass<'_>) -> Tensor<2> {
+    pub fn forward(&self, images: Tensor<4>, pass: &mut Pass<'_>) -> Result<Tensor<2>, Error> {
         match &self.layers {
             Layers::ConvNet(net) => net.forward(images, pass),
-            Layers::ResNet(net) => net.forward(images, pass),
+            Layers::ResNet(net) => Ok(net.forward(images, pass)),
         }
     }
 

@@ -64,7 +64,7 @@ pub fn cross<X, E: From<Error>>(
     head: impl FnOnce(&Features) -> Result<HeadLoss<X>, E>,
 ) -> Result<Crossing<X>, E> {
     let mut statistics = Vec::new();
-    let features = backbone.forward(images, &mut Pass::Train(&mut statistics));
+    let features = backbone.forward(images, &mut Pass::Train(&mut statistics))?;
     let out = to_host(features.clone().inner());
     let HeadLoss { loss, dfeatures, dhyper, extra } = head(&out)?;
     if dfeatures.len() != out.values.len() {

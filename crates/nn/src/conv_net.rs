@@ -6,8 +6,13 @@ use burn::tensor::activation::relu;
 use burn::tensor::module::{conv2d, max_pool2d};
 use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
 
+use crate::Error;
 use crate::batch_norm::{BatchNorm, Pass};
+use crate::fused::Fused;
 use crate::init::Init;
+
+/// Blocks that end with a pooling; later ones keep the size.
+pub(crate) const POOLED: usize = 4;
 
 /// A 3x3 convolution with bias, padding 1.
 #[derive(Module, Debug)]
@@ -57,24 +62,36 @@ impl ConvBlock {
 pub struct ConvNet {
     /// The blocks from the image to the features.
     pub blocks: Vec<ConvBlock>,
+    #[module(skip)]
+    fused: Option<Fused>,
 }
 
 impl ConvNet {
     /// `depth` blocks of `width` channels on images of `channels`; the first four pool.
     pub fn new(channels: usize, width: usize, depth: usize, init: &mut Init<'_>) -> Self {
         let blocks = (0..depth)
-            .map(|i| ConvBlock::new(if i == 0 { channels } else { width }, width, i < 4, init))
+            .map(|i| ConvBlock::new(if i == 0 { channels } else { width }, width, i < POOLED, init))
             .collect();
-        Self { blocks }
+        Self { blocks, fused: Some(Fused::new(channels, width, depth)) }
+    }
+
+    /// The same network without the fused path, on the CPU too.
+    pub(crate) fn unfused(self) -> Self {
+        Self { fused: None, ..self }
     }
 
     /// `images`: [N, C, H, W] -> features [N, width (H/16) (W/16)].
-    pub fn forward(&self, images: Tensor<4>, pass: &mut Pass<'_>) -> Tensor<2> {
+    pub fn forward(&self, images: Tensor<4>, pass: &mut Pass<'_>) -> Result<Tensor<2>, Error> {
+        if let Some(fused) = &self.fused
+            && let Some(features) = fused.forward(&self.blocks, &images, pass)?
+        {
+            return Ok(features);
+        }
         let mut x = images;
         for block in &self.blocks {
             x = block.forward(x, pass);
         }
-        x.flatten(1, 3)
+        Ok(x.flatten(1, 3))
     }
 
     /// The batch-norms in the order in which a forward pass meets them.

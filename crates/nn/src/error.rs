@@ -49,6 +49,9 @@ pub enum Error {
         /// The shape given.
         found: [usize; 4],
     },
+    /// The fused CPU path refuses the batch, such as one with a single value for each channel.
+    #[error(transparent)]
+    Fused(#[from] siskin_cpu::Error),
     /// A pixel buffer that does not fill its shape.
     #[error("a batch of shape {shape:?} needs {expected} pixels, but {found} were given")]
     PixelCount {

@@ -44,6 +44,7 @@ mod border;
 mod conv_net;
 mod device;
 mod error;
+mod fused;
 mod gradients;
 mod images;
 mod init;

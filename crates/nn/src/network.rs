@@ -137,7 +137,7 @@ impl Network {
         let mut values = Vec::new();
         for chunk in images.chunks(EVAL_BATCH) {
             let chunk = chunk.to_tensor(channels, &device);
-            values.extend(to_host(backbone.forward(chunk, &mut Pass::Eval)).values);
+            values.extend(to_host(backbone.forward(chunk, &mut Pass::Eval)?).values);
         }
         let rows = images.shape()[0];
         let dim = values.len() / rows;

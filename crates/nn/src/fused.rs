@@ -1,0 +1,236 @@
+//! The fused CPU path: a whole row of blocks as one operation of Burn's autodiff on the `flex` device.
+//!
+//! Between the images and the features nothing returns to Burn's layout. The plain composition of Burn operations
+//! (`ConvNet::forward_plain`) computes the same on every other device, and is the oracle of the tests.
+
+use std::sync::Arc;
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::NoCheckpointing;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, DispatchKindConversion, Flex};
+use burn::tensor::{Device, DispatchTensor, Tensor, TensorData};
+use siskin_cpu::{BlockGrads, BlockParams, BlockSpec, RunningStats, Stack, StackSaved, Workspace};
+
+use crate::Error;
+use crate::batch_norm::{BatchStatistics, Pass};
+use crate::conv_net::{ConvBlock, POOLED};
+
+type FlexTensor = FloatTensor<Flex>;
+
+/// Differentiated tensors of one block: filters, bias, gain, shift.
+const PER_BLOCK: usize = 4;
+
+/// The engine of one row of blocks. Clones share their buffers.
+#[derive(Clone, Debug)]
+pub(crate) struct Fused {
+    stack: Stack,
+    workspace: Workspace,
+}
+
+impl Fused {
+    /// The engine of a [`crate::ConvNet`] of this geometry.
+    pub(crate) fn new(channels: usize, width: usize, depth: usize) -> Self {
+        let block = |i: usize| BlockSpec {
+            c_in: if i == 0 { channels } else { width },
+            c_out: width,
+            padding: 1,
+            pool: i < POOLED,
+        };
+        let specs: Vec<BlockSpec> = (0..depth).map(block).collect();
+        let stack = Stack::new(&specs).expect("3x3 blocks that fit one another");
+        Self { stack, workspace: Workspace::new() }
+    }
+
+    /// The features of `images`, or `None` where only the plain composition can compute them: on another device,
+    /// with gradients through running statistics, or with a number of blocks that no backbone has.
+    pub(crate) fn forward(
+        &self,
+        blocks: &[ConvBlock],
+        images: &Tensor<4>,
+        pass: &mut Pass<'_>,
+    ) -> Result<Option<Tensor<2>>, Error> {
+        if images.device().inner() != Device::flex() {
+            return Ok(None);
+        }
+        match (images.is_autodiff(), pass) {
+            (true, Pass::Train(statistics)) => match blocks.len() {
+                4 => self.tracked::<17>(blocks, images, statistics).map(Some),
+                6 => self.tracked::<25>(blocks, images, statistics).map(Some),
+                _ => Ok(None),
+            },
+            (true, Pass::Eval) => Ok(None),
+            (false, Pass::Train(statistics)) => {
+                let inputs = inputs::<Flex>(blocks, images);
+                let (features, saved) = self.train(&inputs)?;
+                hand_out(&saved, statistics);
+                Ok(Some(Tensor::from_primitive::<Flex>(features)))
+            }
+            (false, Pass::Eval) => self.eval(blocks, images).map(Some),
+        }
+    }
+
+    /// Training with gradients: `N` = images and four tensors a block.
+    fn tracked<const N: usize>(
+        &self,
+        blocks: &[ConvBlock],
+        images: &Tensor<4>,
+        statistics: &mut Vec<BatchStatistics>,
+    ) -> Result<Tensor<2>, Error> {
+        let parents: [_; N] = inputs::<Autodiff<Flex>>(blocks, images)
+            .try_into()
+            .expect("the caller matched N with the number of blocks");
+        let nodes = parents.each_ref().map(|parent| parent.node());
+        let inputs: Vec<FlexTensor> = parents.into_iter().map(|parent| parent.into_primitive()).collect();
+        let (features, saved) = self.train(&inputs)?;
+        hand_out(&saved, statistics);
+        let kept = Kept { fused: self.clone(), inputs, saved };
+        let features = match StackBackward.prepare::<NoCheckpointing>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(prepared) => prepared.finish(Arc::new(kept), features),
+            OpsKind::UnTracked(prepared) => prepared.finish(features),
+        };
+        Ok(Tensor::from_primitive::<Autodiff<Flex>>(features))
+    }
+
+    fn train(&self, inputs: &[FlexTensor]) -> Result<(FlexTensor, StackSaved), Error> {
+        let [n, _, h, w] = dims(&inputs[0]);
+        let size = self.stack.output_shape(h, w)?.iter().product::<usize>();
+        let mut features = vec![0.0; n * size];
+        let params = params(&inputs[1..]);
+        let saved = self.stack.forward_train(
+            &self.workspace,
+            &params,
+            slice(&inputs[0]),
+            [n, h, w],
+            &mut features,
+        )?;
+        Ok((flex(features, [n, size]), saved))
+    }
+
+    fn eval(&self, blocks: &[ConvBlock], images: &Tensor<4>) -> Result<Tensor<2>, Error> {
+        let inputs = inputs::<Flex>(blocks, images);
+        let running: Vec<[FlexTensor; 2]> = blocks
+            .iter()
+            .map(|b| {
+                [
+                    primitive::<Flex, 1>(b.norm.running_mean.val()),
+                    primitive::<Flex, 1>(b.norm.running_var.val()),
+                ]
+            })
+            .collect();
+        let running: Vec<RunningStats> =
+            running.iter().map(|[mean, var]| RunningStats { mean: slice(mean), var: slice(var) }).collect();
+        let [n, _, h, w] = dims(&inputs[0]);
+        let size = self.stack.output_shape(h, w)?.iter().product::<usize>();
+        let mut features = vec![0.0; n * size];
+        let params = params(&inputs[1..]);
+        let images = slice(&inputs[0]);
+        self.stack.forward_eval(&self.workspace, &params, &running, images, [n, h, w], &mut features)?;
+        Ok(Tensor::from_primitive::<Flex>(flex(features, [n, size])))
+    }
+}
+
+/// What the backward pass needs: the inputs (images, then four tensors a block) and what the blocks saved.
+#[derive(Debug)]
+struct Kept {
+    fused: Fused,
+    inputs: Vec<FlexTensor>,
+    saved: StackSaved,
+}
+
+#[derive(Debug)]
+struct StackBackward;
+
+impl<const N: usize> Backward<Flex, N> for StackBackward {
+    type State = Arc<Kept>;
+
+    fn backward(self, ops: Ops<Self::State, N>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+        let dfeatures = grads.consume::<Flex>(&ops.node).to_contiguous();
+        let kept = ops.state;
+        let mut out: Vec<Vec<f32>> = kept.inputs[1..].iter().map(|t| vec![0.0; slice(t).len()]).collect();
+        let mut dimages = ops.parents[0].as_ref().map(|_| vec![0.0; slice(&kept.inputs[0]).len()]);
+        let mut block_grads: Vec<BlockGrads> = out.chunks_exact_mut(PER_BLOCK).map(block_grads).collect();
+        kept.fused
+            .stack
+            .backward(
+                &kept.fused.workspace,
+                &params(&kept.inputs[1..]),
+                &kept.saved,
+                slice(&dfeatures),
+                &mut block_grads,
+                dimages.as_deref_mut(),
+            )
+            .expect("shapes were checked by the forward pass");
+        let values = std::iter::once(dimages).chain(out.into_iter().map(Some));
+        for ((node, value), input) in ops.parents.into_iter().zip(values).zip(&kept.inputs) {
+            if let (Some(node), Some(value)) = (node, value) {
+                let shape = input.layout().shape().clone();
+                grads.register::<Flex>(node.id, FlexTensor::from_data(TensorData::new(value, shape)));
+            }
+        }
+    }
+}
+
+fn block_grads(tensors: &mut [Vec<f32>]) -> BlockGrads<'_> {
+    let [weight, bias, gamma, beta] = tensors else { unreachable!("cut into fours by the caller") };
+    BlockGrads { weight, bias, gamma, beta }
+}
+
+fn params(tensors: &[FlexTensor]) -> Vec<BlockParams<'_>> {
+    let four = tensors.as_chunks::<PER_BLOCK>().0.iter();
+    four.map(|[weight, bias, gamma, beta]| BlockParams {
+        weight: slice(weight),
+        bias: slice(bias),
+        gamma: slice(gamma),
+        beta: slice(beta),
+    })
+    .collect()
+}
+
+/// Hands the batch statistics of every block to the network.
+fn hand_out(saved: &StackSaved, statistics: &mut Vec<BatchStatistics>) {
+    let vector =
+        |values: &[f32]| Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), &Device::flex());
+    let blocks = saved.blocks().iter();
+    statistics.extend(blocks.map(|block| BatchStatistics {
+        mean: vector(block.batch_mean()),
+        variance: vector(block.batch_var()),
+    }));
+}
+
+/// The images and the differentiated tensors of every block, as primitives of backend `B`.
+fn inputs<B: Backend>(blocks: &[ConvBlock], images: &Tensor<4>) -> Vec<FloatTensor<B>>
+where
+    DispatchTensor: DispatchKindConversion<B>,
+{
+    let mut inputs = vec![primitive::<B, 4>(images.clone())];
+    for block in blocks {
+        inputs.push(primitive::<B, 4>(block.conv.weight.val()));
+        inputs.push(primitive::<B, 1>(block.conv.bias.val()));
+        inputs.push(primitive::<B, 1>(block.norm.weight.val()));
+        inputs.push(primitive::<B, 1>(block.norm.bias.val()));
+    }
+    inputs
+}
+
+/// Every tensor here was made by this crate from contiguous f32 data on the `flex` device.
+fn primitive<B: Backend, const D: usize>(tensor: Tensor<D>) -> FloatTensor<B>
+where
+    DispatchTensor: DispatchKindConversion<B>,
+{
+    tensor.try_into_primitive::<B>().expect("the images and the parameters are on the same device")
+}
+
+fn slice(tensor: &FlexTensor) -> &[f32] {
+    tensor.as_slice().expect("made from contiguous f32 data")
+}
+
+fn dims(tensor: &FlexTensor) -> [usize; 4] {
+    tensor.layout().shape().dims()
+}
+
+fn flex(values: Vec<f32>, shape: [usize; 2]) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(values, shape))
+}
