@@ -15,6 +15,7 @@ pub mod ove;
 pub mod polya_gamma;
 pub mod predict;
 pub mod quadrature;
+mod query;
 pub mod special;
 mod task;
 #[cfg(test)]
@@ -23,4 +24,5 @@ mod testing;
 mod twin;
 
 pub use error::{Error, Result};
+pub use query::{Query, QueryGradient};
 pub use task::{Gradient, Standard, Task};

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use siskin_gp::inference::{Order, Start, Stop, infer};
 use siskin_gp::objective::{Bound, bound};
 
-use crate::problem::{Problem, matrices};
+use crate::problem::{Problem, dtau_scale, matrices};
 use crate::report::{Case, Report, flat, flat_all, matrix, tolerance};
 
 #[derive(Deserialize)]
@@ -116,12 +116,6 @@ fn gradient(case: &mut Case, problem: &Problem, want: &Slope, tol: &Tol) {
     case.rel1("value", got.value, want.value, tol.collapsed_rel);
     case.rel("dK", &flat_all(&got.dk), &flat_all(&matrices(&want.dK)), tolerance(rel, err.dK));
     case.rel("da", &flat(&got.da), &flat(&matrix(&want.da)), tolerance(rel, err.da));
-    // dtau may be a small difference of larger terms: relative to max(|dtau|, |<dK, K>|/tau).
-    let through_k: f64 = matrices(&want.dK)
-        .iter()
-        .zip(task.k())
-        .map(|(dk, k)| flat(dk).iter().zip(flat(k)).map(|(a, b)| a * b).sum::<f64>())
-        .sum();
-    let scale = want.dtau.abs().max(through_k.abs() / task.tau());
+    let scale = dtau_scale(want.dtau, &matrices(&want.dK), &task);
     case.error("dtau", (got.dtau - want.dtau).abs() / scale, tolerance(rel, err.dtau));
 }

@@ -13,6 +13,8 @@ mod integrals;
 mod kernels;
 mod likelihood;
 mod meanfield;
+mod pipeline;
+mod pl_gradient;
 mod polya_gamma;
 mod predict;
 mod problem;
@@ -37,10 +39,12 @@ fn checkers(stem: &str) -> &'static [Checker] {
         "kernels" => &[kernels::check],
         "likelihood" => &[likelihood::check],
         "meanfield" => &[meanfield::check],
+        "pipeline" => &[pipeline::check],
+        "pl_gradient" => &[pl_gradient::check],
         "polya_gamma" => &[polya_gamma::check],
         "predict" => &[predict::check],
         "special" => &[special::check],
-        "tight_bounds" => &[collapsed::check, integrals::check, direct::check],
+        "tight_bounds" => &[collapsed::check, integrals::check, direct::check, pl_gradient::check_tight],
         _ => &[],
     }
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use siskin_gp::Task;
 use siskin_gp::inference::{Order, Start};
 
-use crate::report::matrix;
+use crate::report::{flat, matrix};
 
 #[derive(Deserialize)]
 #[allow(non_snake_case)]
@@ -55,4 +55,11 @@ pub fn order(name: &str) -> Result<Order, String> {
         "collapsed" => Ok(Order::Collapsed),
         _ => Err(format!("unknown order `{name}`")),
     }
+}
+
+/// dtau may be a small difference of larger terms: it is compared relative to `max(|dtau|, |<dK, K>|/tau)`.
+pub fn dtau_scale(dtau: f64, dk: &[Mat<f64>], task: &Task) -> f64 {
+    let inner = |a: &Mat<f64>, b: &Mat<f64>| flat(a).iter().zip(flat(b)).map(|(a, b)| a * b).sum::<f64>();
+    let through_k: f64 = dk.iter().zip(task.k()).map(|(dk, k)| inner(dk, k)).sum();
+    dtau.abs().max(through_k.abs() / task.tau())
 }

@@ -173,7 +173,7 @@ impl<'t> LogisticSoftmaxGibbs<'t> {
                 }
             }
         }
-        Ok(out.in_units_of_f(self.task.tau()))
+        Ok(out.in_units_of_f(self.task, &query))
     }
 
     fn score_with_slopes(&self, query: &Query) -> Result<(Mat<f64>, Vec<Latent>)> {

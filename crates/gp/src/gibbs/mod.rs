@@ -19,7 +19,6 @@ mod conditional;
 pub mod logistic_softmax;
 pub mod one_vs_each;
 mod prior;
-mod query;
 mod score;
 #[cfg(test)]
 mod testing;
@@ -28,7 +27,7 @@ pub use logistic_softmax::LogisticSoftmaxGibbs;
 pub use one_vs_each::OneVsEachGibbs;
 pub use query::{Query, QueryGradient};
 
-use crate::{Error, Result};
+use crate::{Error, Result, query};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 

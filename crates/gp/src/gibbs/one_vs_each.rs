@@ -160,7 +160,7 @@ impl<'t> OneVsEachGibbs<'t> {
         }
         out.dk = differences.gram_pullback(&slope);
         out.da = differences.transpose_apply(&psi_mean_bar);
-        Ok(out.in_units_of_f(self.task.tau()))
+        Ok(out.in_units_of_f(self.task, &query))
     }
 
     /// The auxiliary variables of each chain, [N (C-1)] each.

@@ -1,6 +1,7 @@
-//! The points a sampler predicts at, and the gradient with respect to them.
+//! The points of a task that are predicted, and the gradient of a loss on them.
 
-use crate::task::check_matrix;
+use crate::linalg::{dot, inner, sum_any_order};
+use crate::task::{Gradient, check_matrix};
 use crate::{Error, Result, Task};
 use faer::{Mat, Scale};
 
@@ -30,15 +31,17 @@ pub struct QueryGradient {
     pub da: Mat<f64>,
     /// With respect to the prior mean of the queries, [Q, C].
     pub dastar: Mat<f64>,
+    /// With respect to the temperature, at fixed kernels and prior means.
+    pub dtau: f64,
 }
 
 impl Query {
-    pub(super) fn points(&self) -> usize {
+    pub(crate) fn points(&self) -> usize {
         self.kss.nrows()
     }
 
     /// Checked against the task and divided by tau^2 and tau: the query in units of x.
-    pub(super) fn standardise(&self, task: &Task) -> Result<Query> {
+    pub(crate) fn standardise(&self, task: &Task) -> Result<Query> {
         let (n, c, q) = (task.points(), task.classes(), self.points());
         if self.ks.len() != c {
             return Err(Error::Shape { what: "classes of ks", expected: c, got: self.ks.len() });
@@ -59,7 +62,7 @@ impl Query {
 }
 
 impl QueryGradient {
-    pub(super) fn zeros(n: usize, q: usize, c: usize) -> Self {
+    pub(crate) fn zeros(n: usize, q: usize, c: usize) -> Self {
         Self {
             value: 0.0,
             dk: vec![Mat::zeros(n, n); c],
@@ -67,19 +70,43 @@ impl QueryGradient {
             dkss: Mat::zeros(q, c),
             da: Mat::zeros(n, c),
             dastar: Mat::zeros(q, c),
+            dtau: 0.0,
         }
     }
 
-    /// From units of x back to those of f.
-    pub(super) fn in_units_of_f(self, tau: f64) -> Self {
+    /// From units of x back to those of f; `query` in units of x.
+    pub(crate) fn in_units_of_f(self, task: &Task, query: &Query) -> Self {
+        let support = task.gradient(self.value, self.dk, self.da);
+        Self::new(support, self.dks, self.dkss, self.dastar, query, task.tau())
+    }
+
+    /// The gradient on the support in units of f joined with the cotangents of the query in units of x:
+    /// `dK* = K*bar/tau^2`, `dk** = k**bar/tau^2`, `da* = a*bar/tau`, and `-(2 <K*bar, K*> + 2 <k**bar, k**> + <a*bar, a*>)/tau`
+    /// more in `dtau`.
+    pub(crate) fn new(
+        support: Gradient,
+        ks: Vec<Mat<f64>>,
+        kss: Mat<f64>,
+        astar: Mat<f64>,
+        query: &Query,
+        tau: f64,
+    ) -> Self {
         let square = Scale(1.0 / (tau * tau));
+        let mut terms: Vec<f64> = (0..ks.len())
+            .map(|c| {
+                let own = dot(kss.col_as_slice(c), query.kss.col_as_slice(c));
+                let mean = dot(astar.col_as_slice(c), query.astar.col_as_slice(c));
+                -(2.0 * (inner(&ks[c], &query.ks[c]) + own) + mean) / tau
+            })
+            .collect();
         Self {
-            value: self.value,
-            dk: self.dk.into_iter().map(|k| k * square).collect(),
-            dks: self.dks.into_iter().map(|k| k * square).collect(),
-            dkss: self.dkss * square,
-            da: self.da * Scale(1.0 / tau),
-            dastar: self.dastar * Scale(1.0 / tau),
+            value: support.value,
+            dk: support.dk,
+            dks: ks.into_iter().map(|k| k * square).collect(),
+            dkss: kss * square,
+            da: support.da,
+            dastar: astar * Scale(1.0 / tau),
+            dtau: support.dtau + sum_any_order(&mut terms),
         }
     }
 }

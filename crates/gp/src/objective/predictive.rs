@@ -1,0 +1,229 @@
+//! The predictive likelihood: q(F) from the support, `sum_q log p(y_q)` at the queries, deterministic, with its gradient.
+//!
+//! Unlike a bound it is not stationary at a fixed point of the sweeps, so its gradient always passes through them: unrolled,
+//! or by the implicit rule.
+
+use faer::Mat;
+
+use crate::inference::{Order, PriorBar, Start, Tape, Top};
+use crate::linalg::{mul_vec, product};
+use crate::predict::{Latent, Posterior};
+use crate::quadrature::Precision;
+use crate::quadrature::probabilities::{Jacobian, Predictive};
+use crate::query::{Query, QueryGradient};
+use crate::task::Task;
+use crate::{Error, Result};
+
+/// The predictive likelihood after `steps` sweeps on the support, with the gradient through all of them; `y`: labels of the
+/// queries.
+///
+/// Use [`Precision::Fine`] for learning: an absolute error of 4e-8 in p is 4e-8/p in log p.
+pub fn predictive(
+    task: &Task,
+    query: &Query,
+    y: &[usize],
+    order: Order,
+    start: &Start,
+    steps: usize,
+    precision: Precision,
+) -> Result<QueryGradient> {
+    let tape = Tape::record(task, order, start, steps)?;
+    loss(task, &tape, query, y, precision, |top| tape.unroll(top))
+}
+
+/// The predictive likelihood at the fixed point of the sweeps, by the implicit rule; an error if `max_steps` do not reach `tol`.
+pub fn predictive_at_fixed_point(
+    task: &Task,
+    query: &Query,
+    y: &[usize],
+    order: Order,
+    start: &Start,
+    tol: f64,
+    max_steps: usize,
+    precision: Precision,
+) -> Result<QueryGradient> {
+    let tape = Tape::converge(task, order, start, tol, max_steps)?;
+    loss(task, &tape, query, y, precision, |top| tape.implicit(top, max_steps))
+}
+
+/// The value, and the gradient with the cotangents at the end of the tape taken `back` through its sweeps.
+fn loss(
+    task: &Task,
+    tape: &Tape<'_>,
+    query: &Query,
+    y: &[usize],
+    precision: Precision,
+    back: impl Fn(Top) -> Result<PriorBar>,
+) -> Result<QueryGradient> {
+    let (n, classes, m) = (task.points(), task.classes(), query.points());
+    let x = query.standardise(task)?;
+    check_labels(y, m, classes)?;
+    let latent = Posterior::new(tape.blocks().iter().cloned(), 1.0)?.latent(&x.ks, &x.kss, &x.astar)?;
+    let (value, mbar, sbar) = log_likelihood(&latent, y, precision)?;
+
+    let mut top = Top::zeros(n, classes);
+    let mut ks_bar = Vec::with_capacity(classes);
+    for c in 0..classes {
+        let block = &tape.blocks()[c];
+        let (mbar, sbar) = (mbar.col_as_slice(c), sbar.col_as_slice(c));
+        let p = block.adjoint(&tape.x().k[c]).p;
+        let r = block.r(&block.b_inverse());
+        let (pk, rk) = (product(p.as_ref(), x.ks[c].as_ref()), product(r.as_ref(), x.ks[c].as_ref()));
+
+        // m = a* + k*'g: gbar = K* mbar, and g = R (W^{-1} b - a) gives bbar = P gbar, abar = -R gbar.
+        let gbar = mul_vec(&x.ks[c], mbar);
+        let (p_gbar, r_gbar) = (mul_vec(&p, &gbar), mul_vec(&r, &gbar));
+        for i in 0..n {
+            let through_s2: f64 = (0..m).map(|q| sbar[q] * pk[(i, q)] * pk[(i, q)]).sum();
+            top.b[(i, c)] = p_gbar[i];
+            top.w[(i, c)] = -block.mu[i] * p_gbar[i] - through_s2;
+            top.a[(i, c)] = -r_gbar[i];
+            for j in 0..n {
+                let through_m = -0.5 * (r_gbar[i] * block.g[j] + r_gbar[j] * block.g[i]);
+                let through_s2: f64 = (0..m).map(|q| sbar[q] * rk[(i, q)] * rk[(j, q)]).sum();
+                top.k[c][(i, j)] = through_m + through_s2;
+            }
+        }
+        ks_bar.push(Mat::from_fn(n, m, |i, q| mbar[q] * block.g[i] - 2.0 * sbar[q] * rk[(i, q)]));
+    }
+    let support = tape.gradient(value, back(top)?);
+    Ok(QueryGradient::new(support, ks_bar, sbar, mbar, &x, task.tau()))
+}
+
+fn check_labels(y: &[usize], points: usize, classes: usize) -> Result<()> {
+    if points == 0 {
+        return Err(Error::Empty { what: "query", needed: 1 });
+    }
+    if y.len() != points {
+        return Err(Error::Shape { what: "labels of the queries", expected: points, got: y.len() });
+    }
+    match y.iter().enumerate().find(|&(_, &label)| label >= classes) {
+        Some((row, &label)) => Err(Error::Label { row, label, classes }),
+        None => Ok(()),
+    }
+}
+
+/// `sum_q log p(y_q)` and its derivatives in the latent means and variances (x-units, tau = 1), [M, C].
+fn log_likelihood(latent: &Latent, y: &[usize], precision: Precision) -> Result<(f64, Mat<f64>, Mat<f64>)> {
+    let (m, classes) = (latent.points(), latent.classes());
+    let mut rule = Predictive::new(precision);
+    let mut jacobian = Jacobian::default();
+    let (mut mean, mut var, mut p) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+    let (mut mbar, mut sbar) = (Mat::zeros(m, classes), Mat::zeros(m, classes));
+    let mut value = 0.0;
+    for q in 0..m {
+        for c in 0..classes {
+            (mean[c], var[c]) = (latent.mean[(q, c)], latent.var[(q, c)]);
+        }
+        rule.probs_and_jacobian(&mean, &var, &mut p, &mut jacobian)?;
+        // A label whose probability underflows has no finite logarithm: the smallest normal number stands for it.
+        let of_label = p[y[q]].max(f64::MIN_POSITIVE);
+        value += of_label.ln();
+        for c in 0..classes {
+            mbar[(q, c)] = jacobian.dm[y[q] * classes + c] / of_label;
+            sbar[(q, c)] = jacobian.ds2[y[q] * classes + c] / of_label;
+        }
+    }
+    Ok((value, mbar, sbar))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Gradient;
+    use crate::linalg::inner;
+    use crate::twin::{assert_gradient, gram, normal};
+    use proptest::prelude::*;
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    /// Support and queries share one Gram matrix for each class, so that every latent variance is positive.
+    fn episode(n: usize, m: usize, c: usize, tau: f64, a: f64, seed: u64) -> (Task, Query, Vec<usize>) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let full: Vec<Mat<f64>> =
+            (0..c).map(|_| gram(&(normal(n + m, n + m, &mut rng) * faer::Scale(0.4)))).collect();
+        let k = full.iter().map(|f| f.submatrix(0, 0, n, n).to_owned()).collect();
+        let ks = full.iter().map(|f| f.submatrix(0, n, n, m).to_owned()).collect();
+        let kss = Mat::from_fn(m, c, |q, j| full[j][(n + q, n + q)]);
+        let mean = |rows| Mat::from_fn(rows, c, |i, j| a + 0.1 * (i as f64 - j as f64));
+        let task = Task::new(k, (0..n).map(|i| i % c).collect(), mean(n), tau).unwrap();
+        (task, Query { ks, kss, astar: mean(m) }, (0..m).map(|q| (q + 1) % c).collect())
+    }
+
+    fn support(got: &QueryGradient) -> Gradient {
+        Gradient { value: got.value, dk: got.dk.clone(), da: got.da.clone(), dtau: got.dtau }
+    }
+
+    const FINE: Precision = Precision::Fine;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(6))]
+        #[test]
+        fn gradients_agree_with_differences(
+            seed in 0u64..1000, n in 2usize..6, c in 2usize..4, steps in 1usize..4, tau in 0.4..1.2f64, a in -1.5..0.5f64,
+        ) {
+            let (task, query, y) = episode(n, 3, c, tau, a, seed);
+            for order in [Order::Joint, Order::Collapsed, Order::Exact, Order::Paper] {
+                let run = |task: &Task, query: &Query| {
+                    predictive(task, query, &y, order, &Start::Prior, steps, FINE).unwrap()
+                };
+                let got = run(&task, &query);
+                assert_gradient(&task, &support(&got), |task| run(task, &query).value, 1e-5);
+                // the query's own arrays, along one random direction each
+                let mut rng = ChaCha8Rng::seed_from_u64(seed + 7);
+                let h = 1e-6;
+                let mut compare = |what: &str, bar: &[Mat<f64>], set: &dyn Fn(&mut Query, usize, &Mat<f64>)| {
+                    let d: Vec<Mat<f64>> = bar.iter().map(|b| normal(b.nrows(), b.ncols(), &mut rng)).collect();
+                    let value = |e: f64| {
+                        let mut moved = query.clone();
+                        d.iter().enumerate().for_each(|(j, d)| set(&mut moved, j, &(d * faer::Scale(e))));
+                        run(&task, &moved).value
+                    };
+                    let fd = (value(h) - value(-h)) / (2.0 * h);
+                    let want: f64 = bar.iter().zip(&d).map(|(b, d)| inner(b, d)).sum();
+                    let scale: f64 = bar.iter().zip(&d).map(|(b, d)| b.norm_l2() * d.norm_l2()).sum();
+                    assert!((fd - want).abs() < 1e-5 * scale, "{what} {order:?}: {fd} {want}");
+                };
+                compare("dks", &got.dks, &|q, j, d| q.ks[j] += d);
+                compare("dkss", std::slice::from_ref(&got.dkss), &|q, _, d| q.kss += d);
+                compare("dastar", std::slice::from_ref(&got.dastar), &|q, _, d| q.astar += d);
+            }
+        }
+    }
+
+    #[test]
+    fn the_implicit_rule_equals_long_unrolling() {
+        let (task, query, y) = episode(6, 4, 3, 0.6, -0.2, 3);
+        for order in [Order::Joint, Order::Collapsed] {
+            let long = predictive(&task, &query, &y, order, &Start::Prior, 300, FINE).unwrap();
+            let fixed = predictive_at_fixed_point(&task, &query, &y, order, &Start::Prior, 1e-14, 3000, FINE)
+                .unwrap();
+            assert!((long.value - fixed.value).abs() < 1e-10);
+            for c in 0..3 {
+                let error = (&long.dk[c] - &fixed.dk[c]).norm_max() / long.dk[c].norm_max();
+                assert!(error < 1e-8, "{order:?} {error:e}");
+            }
+            assert!((&long.da - &fixed.da).norm_max() < 1e-8 * long.da.norm_max());
+            assert!((long.dtau - fixed.dtau).abs() < 1e-8 * long.dtau.abs().max(1.0));
+        }
+    }
+
+    #[test]
+    fn wrong_queries_are_named() {
+        let (task, query, y) = episode(3, 2, 2, 1.0, 0.0, 1);
+        let run = |query: &Query, y: &[usize]| {
+            predictive(&task, query, y, Order::Joint, &Start::Prior, 1, FINE).map(|_| ())
+        };
+        assert!(run(&query, &y).is_ok());
+        assert_eq!(run(&query, &[0, 2]).unwrap_err(), Error::Label { row: 1, label: 2, classes: 2 });
+        assert!(matches!(run(&query, &[0]).unwrap_err(), Error::Shape { expected: 2, got: 1, .. }));
+        let wrong = |change: &dyn Fn(&mut Query)| {
+            let mut q = query.clone();
+            change(&mut q);
+            run(&q, &y).unwrap_err()
+        };
+        assert!(matches!(wrong(&|q| q.ks.truncate(1)), Error::Shape { .. }));
+        assert!(matches!(wrong(&|q| q.astar[(0, 1)] = f64::NAN), Error::NotFinite { what: "astar", .. }));
+        assert!(matches!(wrong(&|q| q.ks[0] = Mat::zeros(3, 1)), Error::ShapeOf { what: "ks", .. }));
+    }
+}
