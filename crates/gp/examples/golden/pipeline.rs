@@ -5,7 +5,7 @@ use serde::Deserialize;
 use siskin_gp::Task;
 use siskin_gp::inference::{Fit, Start, Stop, infer};
 use siskin_gp::kernels::{Kernel, KernelKind};
-use siskin_gp::predict::Posterior;
+use siskin_gp::predict::{Latent, Posterior};
 use siskin_gp::quadrature::Precision;
 
 use crate::problem::order;
@@ -81,7 +81,7 @@ fn kernel(want: &Want) -> Result<Kernel, String> {
 
 fn one(case: &mut Case, want: &Want, kernel: &Kernel, tol: &Tol) {
     let Some(order) = case.try_run("order", order(&want.order)) else { return };
-    let run = || -> siskin_gp::Result<(Fit, Mat<f64>, Mat<f64>, Mat<f64>)> {
+    let run = || -> siskin_gp::Result<(Fit, Latent, Mat<f64>)> {
         let (support, query) =
             (kernel.features(matrix(&want.Xs).as_ref())?, kernel.features(matrix(&want.Xq).as_ref())?);
         let (n, m) = (support.points(), query.points());
@@ -98,16 +98,16 @@ fn one(case: &mut Case, want: &Want, kernel: &Kernel, tol: &Tol) {
             &mean(m),
         )?;
         let probs = latent.probs(Precision::Standard)?;
-        Ok((fit, latent.mean, latent.var, probs))
+        Ok((fit, latent, probs))
     };
-    let Some((fit, mean, var, probs)) = case.try_run("pipeline", run()) else { return };
+    let Some((fit, latent, probs)) = case.try_run("pipeline", run()) else { return };
     let err = &want.float64_ref_err;
     let rel = tolerance(tol.rel, err.mu);
     case.rel("mu", &flat(&fit.mu_f()), &flat(&matrix(&want.mu_f)), rel);
     case.rel("v", &flat(&fit.v_f()), &flat(&matrix(&want.v_f)), rel);
     case.rel1("ELBO profiled", fit.trace[want.T - 1], want.elbo_profiled, tolerance(tol.rel, err.elbo));
-    case.rel("predictive mean", &flat(&mean), &flat(&matrix(&want.pred_mean_f)), rel);
-    case.rel("predictive var", &flat(&var), &flat(&matrix(&want.pred_var_f)), rel);
+    case.rel("predictive mean", &flat(&latent.mean), &flat(&matrix(&want.pred_mean_f)), rel);
+    case.rel("predictive var", &flat(&latent.var), &flat(&matrix(&want.pred_var_f)), rel);
     case.abs("probabilities", &flat(&probs), &flat(&matrix(&want.probs)), tol.probs_abs);
     let argmax: Vec<f64> = (0..probs.nrows())
         .map(|q| {
