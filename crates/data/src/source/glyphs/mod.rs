@@ -33,18 +33,18 @@ const PARTS: [usize; 3] = [400, 80, 120];
 const REACH: f64 = 0.68;
 
 /// Two glyphs are different if the cosine of their blurred pages is below this.
-const SAME: f64 = 0.8;
+const SAME: f64 = 0.75;
 
 /// How inexact the average drawer is.
 const HABIT: Jitter = Jitter {
-    angle: 0.13,
-    length: 0.12,
-    place: 0.04,
-    control: 0.025,
-    rotation: 0.09,
+    angle: 0.1,
+    length: 0.1,
+    place: 0.03,
+    control: 0.02,
+    rotation: 0.12,
     shear: 0.12,
-    scale: 0.08,
-    shift: 0.03,
+    scale: 0.12,
+    shift: 0.05,
 };
 
 /// All images of `seed`: a pure function of it, the same bytes on any machine and any number of threads.
@@ -118,13 +118,23 @@ fn invent(seed: u64) -> Vec<Program> {
         candidate += 1;
         let program = Program::invent(&mut rng);
         let look = look(&program, &mut rng);
-        let cosine = |other: &Vec<f64>| look.iter().zip(other).map(|(a, b)| a * b).sum::<f64>();
-        if looks.iter().all(|other| cosine(other) < SAME) {
+        if looks.iter().all(|other| dot(&look, other) < SAME) {
             looks.push(look);
             programs.push(program);
         }
     }
     programs
+}
+
+/// The scalar product of two looks, in four sums that do not wait for one another.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut sums = [0.0; 4];
+    for (a, b) in a.chunks_exact(4).zip(b.chunks_exact(4)) {
+        for lane in 0..4 {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    sums.iter().sum()
 }
 
 /// What is seen of a program at a glance: its exact performance with a broad pen at 14 x 14, as a unit vector.
@@ -139,6 +149,9 @@ fn look(program: &Program, rng: &mut rand_chacha::ChaCha8Rng) -> Vec<f64> {
 mod tests {
     use super::*;
     use rand::seq::index::sample;
+    use std::sync::LazyLock;
+
+    static DATA: LazyLock<Arc<Dataset>> = LazyLock::new(|| Arc::new(dataset(SEED).unwrap()));
 
     fn with_threads<T: Send>(threads: usize, run: impl FnOnce() -> T + Send) -> T {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(run)
@@ -149,17 +162,18 @@ mod tests {
         let one = with_threads(1, || dataset(SEED).unwrap());
         let two = with_threads(2, || dataset(SEED).unwrap());
         assert_eq!(one.content_hash(), two.content_hash());
-        assert_ne!(one.content_hash(), dataset(SEED + 1).unwrap().content_hash());
+        let first = |seed| Program::invent(&mut stream(seed, "glyphs program", 0));
+        assert_ne!(first(SEED), first(SEED + 1));
         // Results on `glyphs` are quoted: its bytes must not change unnoticed.
         assert_eq!(
             one.content_hash().to_hex().as_str(),
-            "707184dad2bc5a735337e88c36a185a6727eb9a16cb2ba6baab7bc50d8ab3c67"
+            "a2cde514cd5ca75800fe6f73dd26bd9b930032fdc76effe6118d7d8fd1175284"
         );
     }
 
     #[test]
     fn there_are_600_classes_of_20_in_three_parts() {
-        let data = Arc::new(dataset(SEED).unwrap());
+        let data = DATA.clone();
         assert_eq!((data.classes.len(), data.len()), (CLASSES, CLASSES * EXAMPLES));
         let splits = splits(data.clone());
         let mut seen: Vec<usize> = Vec::new();
@@ -177,7 +191,7 @@ mod tests {
     /// Not trivial: 5-way 1-shot by the nearest image is far from perfect. Not noise: it is far from chance.
     #[test]
     fn the_nearest_image_is_right_about_half_the_time() {
-        let data = dataset(SEED).unwrap();
+        let data = &DATA;
         let image = |class: usize, i: usize| data.image(class * EXAMPLES + i).pixels.into_owned();
         let distance = |a: &[u8], b: &[u8]| -> u64 {
             a.iter().zip(b).map(|(&x, &y)| u64::from(x.abs_diff(y)).pow(2)).sum()
