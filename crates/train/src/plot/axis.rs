@@ -41,7 +41,7 @@ fn widened((low, high): (f64, f64)) -> (f64, f64) {
 #[derive(Debug, Clone)]
 pub(super) struct Ticks {
     pub(super) values: Vec<f64>,
-    decimals: usize,
+    step: f64,
 }
 
 impl Ticks {
@@ -52,8 +52,7 @@ impl Ticks {
         // A tick that rounding puts a hair outside still belongs.
         let first = (low / step - 1e-9).ceil() as i64;
         let last = (high / step + 1e-9).floor() as i64;
-        let decimals = (-step.log10().floor()).max(0.0) as usize;
-        Self { values: (first..=last).map(|i| i as f64 * step).collect(), decimals }
+        Self { values: (first..=last).map(|i| i as f64 * step).collect(), step }
     }
 
     /// `range` widened to whole steps, for a frame whose ends carry ticks.
@@ -64,16 +63,21 @@ impl Ticks {
         (Self::inside(outer, count), outer)
     }
 
+    /// As many decimals as the step needs; whole thousands and millions as 20k and 20M.
     pub(super) fn label(&self, value: f64) -> String {
-        if value != 0.0 && value.abs() >= 1e5 {
-            return format!("{value:.0e}");
-        }
-        let text = format!("{value:.*}", self.decimals);
-        // A true minus sign is as wide as a plus sign.
-        match text.strip_prefix('-') {
-            Some(digits) if digits.contains(|c: char| c.is_ascii_digit() && c != '0') => format!("−{digits}"),
-            Some(digits) => digits.to_string(),
-            None => text,
+        let (unit, letter) = match self.step {
+            s if s >= 1e6 => (1e6, "M"),
+            s if s >= 1e3 => (1e3, "k"),
+            _ => (1.0, ""),
+        };
+        let decimals = (-self.step.log10().floor()).max(0.0) as usize;
+        let text = format!("{:.decimals$}", value.abs() / unit);
+        let zero = !text.contains(|c: char| c.is_ascii_digit() && c != '0');
+        match (zero, value < 0.0) {
+            (true, _) => text,
+            // A true minus sign is as wide as a plus sign.
+            (false, true) => format!("−{text}{letter}"),
+            (false, false) => format!("{text}{letter}"),
         }
     }
 }
@@ -147,7 +151,9 @@ mod tests {
         let labels = |t: &Ticks| t.values.iter().map(|&v| t.label(v)).collect::<Vec<_>>();
         assert_eq!(labels(&Ticks::inside((0.0, 1.0), 5)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(labels(&Ticks::inside((-3.0, 3.0), 3)), ["−2", "0", "2"]);
-        assert_eq!(labels(&Ticks::inside((0.0, 60000.0), 3)), ["0", "20000", "40000", "60000"]);
+        assert_eq!(labels(&Ticks::inside((0.0, 60000.0), 3)), ["0", "20k", "40k", "60k"]);
+        assert_eq!(labels(&Ticks::inside((-5e6, 5e6), 2)), ["−5M", "0", "5M"]);
+        assert_eq!(labels(&Ticks::inside((0.0, 150.0), 3)), ["0", "50", "100", "150"]);
         let (ticks, outer) = Ticks::around((0.613, 0.657), 4);
         assert_eq!(labels(&ticks), ["0.60", "0.62", "0.64", "0.66"]);
         assert!((outer.0 - 0.6).abs() < 1e-12 && (outer.1 - 0.66).abs() < 1e-12);

@@ -100,7 +100,7 @@ impl EpisodePlot {
             let base = y + 11.5;
             let name = self.classes.get(c).map_or("?", |c| c.name.as_str());
             let weight = if c == query.label { "sk-head" } else { "sk-muted" };
-            svg.text((bars.x - 8.0, base), Anchor::End, weight, &fit(name, 11.5, 84.0));
+            svg.text((bars.x - 8.0, base), Anchor::End, weight, &fit(name, 12.0, 84.0));
             svg.rect(Area { y: y + 3.0, h: 10.0, ..bars }, 2.0, "sk-track");
             let length = bars.w * p.clamp(0.0, 1.0);
             let colour = format!("sk-fill{}", c % SERIES);

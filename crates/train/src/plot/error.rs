@@ -31,6 +31,9 @@ pub enum PlotError {
         /// Stated height.
         height: u32,
     },
+    /// A likelihood refused its input.
+    #[error("the likelihood could not be computed: {0}")]
+    Likelihood(#[from] siskin_gp::Error),
     /// A grid whose size does not fit its values.
     #[error("{found} values do not make a grid of {columns} by {rows}, both at least 2")]
     Grid {

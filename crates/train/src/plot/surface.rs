@@ -103,7 +103,7 @@ fn draw(svg: &mut Svg, panel: &Surface, names: (&str, &str), corner: (f64, f64))
         svg.text((area.x - 7.0, y + 3.8), Anchor::End, "sk-muted", &y_ticks.label(value));
     }
     frame.x_name(svg, names.0);
-    frame.y_name(svg, names.1, 32.0);
+    frame.y_name(svg, names.1, 34.0);
     Ok(())
 }
 
