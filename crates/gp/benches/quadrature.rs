@@ -2,6 +2,9 @@
 
 use divan::Bencher;
 use faer::Mat;
+use siskin_gp::episode::{Hyper, Inference, Objective, adapt, value_and_gradient};
+use siskin_gp::inference::NaturalOptions;
+use siskin_gp::kernels::{Kernel, KernelKind};
 use siskin_gp::quadrature::{Precision, expected::expected_log_lik, probabilities::Predictive};
 
 fn main() {
@@ -40,5 +43,38 @@ fn probabilities_of_75_queries(bencher: Bencher, precision: Precision) {
             total += p[0];
         }
         total
+    });
+}
+
+/// A 5-way episode of 85 points at tau = 0.2: clustered non-negative features of 64 numbers, cosine kernel.
+fn episode() -> (Mat<f64>, Vec<usize>, Hyper) {
+    let y: Vec<usize> = (0..85).map(|i| i / 17).collect();
+    let noise = |i: usize, j: usize| ((i * 64 + j) as f64 * 12.9898).sin() * 43_758.545;
+    let x = Mat::from_fn(85, 64, |i, j| {
+        let centre = ((y[i] * 64 + j) as f64 * 3.7).sin();
+        (centre + 1.5 * (noise(i, j) - noise(i, j).floor() - 0.5)).max(0.0)
+    });
+    let hyper = Hyper { kernel: Kernel::new(KernelKind::Cosine).scale_per_class(5), mean: 0.0, tau: 0.2 };
+    (x, y, hyper)
+}
+
+/// The direct bound after two sweeps with its gradient in features and hyperparameters.
+#[divan::bench(args = PRECISIONS)]
+fn direct_bound_and_gradient_of_85_points(bencher: Bencher, precision: Precision) {
+    let (x, y, hyper) = episode();
+    let objective = Objective::Direct { steps: 2, precision };
+    bencher.bench_local(|| value_and_gradient(x.as_ref(), &y, 5, &hyper, &objective).unwrap().value);
+}
+
+/// Eight natural-gradient steps on 25 support points.
+#[divan::bench]
+fn eight_natural_steps_on_25_points(bencher: Bencher) {
+    let (x, y, hyper) = episode();
+    let rows: Vec<usize> = (0..85).filter(|i| i % 17 < 5).collect();
+    let support = Mat::from_fn(25, 64, |i, j| x[(rows[i], j)]);
+    let labels: Vec<usize> = rows.iter().map(|&i| y[i]).collect();
+    let options = NaturalOptions { max_steps: 8, tolerance: 0.0, precision: Precision::Standard };
+    bencher.bench_local(|| {
+        adapt(support.as_ref(), &labels, 5, &hyper, &Inference::Natural(options)).unwrap().bound
     });
 }

@@ -1,14 +1,16 @@
-//! One episode, the seam to whatever makes the features: features and labels in; an objective and its gradient, or a
-//! classifier for new features, out.
+//! One episode, the seam to whatever makes the features: features and labels in; an objective and its gradient
+//! ([`value_and_gradient`]), or a classifier for new features ([`adapt`]), out.
+
+mod adapt;
+mod objective;
+
+pub use adapt::{Adapted, Inference, adapt};
+pub use objective::{EpisodeGradient, Objective, value_and_gradient};
 
 use faer::{Mat, MatRef};
 
-use crate::inference::{NaturalOptions, Order, Start, Stop, infer, natural};
 use crate::kernels::{Features, Kernel, KernelGradient};
-use crate::objective::{Bound, bound, bound_at_fixed_point, direct, natural_bound};
-use crate::predict::{Latent, Posterior};
-use crate::quadrature::Precision;
-use crate::{Error, Gradient, Result, Task};
+use crate::{Error, Result, Task};
 
 /// Everything an episode does not bring along: kernel, prior mean, temperature.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,92 +34,6 @@ pub struct HyperGradient {
     pub log_tau: f64,
 }
 
-/// What to maximise.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Objective {
-    /// A bound of the mean-field family after a number of sweeps, differentiated through them.
-    Elbo {
-        /// Order of the updates.
-        order: Order,
-        /// Which bound.
-        kind: Bound,
-        /// Sweeps, at least 1.
-        steps: usize,
-    },
-    /// The collapsed bound after some sweeps (differentiated through them) or at their fixed point (envelope rule).
-    Collapsed(Stop),
-    /// The direct bound at the q(F) of some collapsed sweeps.
-    Direct {
-        /// Sweeps, at least 1.
-        steps: usize,
-        /// Of the integrals.
-        precision: Precision,
-    },
-    /// The direct bound maximised over q(F) by natural-gradient steps, with the envelope gradient. A tolerance of 0 takes
-    /// exactly `max_steps` steps.
-    Natural(NaturalOptions),
-}
-
-/// An objective of one episode with its gradient.
-#[derive(Debug, Clone)]
-pub struct EpisodeGradient {
-    /// The objective; larger is better.
-    pub value: f64,
-    /// Its gradient in the features, [N, D].
-    pub features: Mat<f64>,
-    /// Its gradient in the hyperparameters.
-    pub hyper: HyperGradient,
-    /// False if an inference asked to converge did not: the value stands, the gradient is approximate.
-    pub converged: bool,
-}
-
-/// The objective of the episode with features `x` [N, D] and labels `y` [N] in `0..classes`, and its gradient.
-pub fn value_and_gradient(
-    x: MatRef<'_, f64>,
-    y: &[usize],
-    classes: usize,
-    hyper: &Hyper,
-    objective: &Objective,
-) -> Result<EpisodeGradient> {
-    let features = hyper.features(x, y, classes)?;
-    let kernel = &hyper.kernel;
-    let base = kernel.within(&features);
-    let task = hyper.task(kernel.scaled(&base, classes), y, classes)?;
-    let (gradient, converged) = evaluate(&task, objective)?;
-
-    let mut in_kernel = KernelGradient::zeros(kernel);
-    let bar = kernel.pull_scale(&base, &gradient.dk, &mut in_kernel);
-    let mut zbar = Mat::zeros(features.dim(), features.points());
-    kernel.pull_within(&features, &base, &bar, &mut zbar, &mut in_kernel);
-    let mean = crate::linalg::sum_any_order(&mut entries(&gradient.da));
-    let hyper = HyperGradient { kernel: in_kernel, mean, log_tau: hyper.tau * gradient.dtau };
-    Ok(EpisodeGradient { value: gradient.value, features: features.pull_back(&zbar), hyper, converged })
-}
-
-/// The objective in terms of the kernel matrices; whether its inference converged, if it was to.
-fn evaluate(task: &Task, objective: &Objective) -> Result<(Gradient, bool)> {
-    let start = &Start::Prior;
-    let gradient = match *objective {
-        Objective::Elbo { order, kind, steps } => bound(task, kind, order, start, steps)?,
-        Objective::Collapsed(Stop::Steps(steps)) => {
-            bound(task, Bound::Collapsed, Order::Collapsed, start, steps)?
-        }
-        Objective::Collapsed(Stop::Tolerance { tol, max_steps }) => {
-            bound_at_fixed_point(task, Bound::Collapsed, Order::Collapsed, start, tol, max_steps)?
-        }
-        Objective::Direct { steps, precision } => direct(task, steps, precision)?,
-        Objective::Natural(options) => {
-            let (gradient, fit) = natural_bound(task, options)?;
-            return Ok((gradient, fit.converged || options.tolerance == 0.0));
-        }
-    };
-    Ok((gradient, true))
-}
-
-fn entries(m: &Mat<f64>) -> Vec<f64> {
-    (0..m.ncols()).flat_map(|c| m.col_as_slice(c).iter().copied()).collect()
-}
-
 impl Hyper {
     /// Checks labels and parameters, then the features.
     fn features(&self, x: MatRef<'_, f64>, y: &[usize], classes: usize) -> Result<Features> {
@@ -136,88 +52,13 @@ impl Hyper {
     }
 }
 
-/// How to find q(F) from the labelled points.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Inference {
-    /// Mean-field sweeps from the prior.
-    MeanField {
-        /// Order of the updates.
-        order: Order,
-        /// When to stop.
-        stop: Stop,
-    },
-    /// Natural-gradient ascent on the direct bound: close to the exact posterior.
-    Natural(NaturalOptions),
-}
-
-/// A classifier adapted to the labelled points of one episode.
-#[derive(Debug, Clone)]
-pub struct Adapted {
-    hyper: Hyper,
-    support: Features,
-    posterior: Posterior,
-    /// The bound on log p(Y) that inference reached.
-    pub bound: f64,
-    /// Sweeps or steps taken.
-    pub steps: usize,
-    /// Whether inference met its tolerance; true if it was given a number of steps instead.
-    pub converged: bool,
-}
-
-/// Finds q(F) for the labelled points with features `x` [N, D] and labels `y` [N] in `0..classes`.
-pub fn adapt(
-    x: MatRef<'_, f64>,
-    y: &[usize],
-    classes: usize,
-    hyper: &Hyper,
-    inference: &Inference,
-) -> Result<Adapted> {
-    let support = hyper.features(x, y, classes)?;
-    let task = hyper.task(hyper.kernel.scaled(&hyper.kernel.within(&support), classes), y, classes)?;
-    let (posterior, bound, steps, converged) = match *inference {
-        Inference::MeanField { order, stop } => {
-            let fit = infer(&task, order, &Start::Prior, stop)?;
-            let fixed = matches!(stop, Stop::Steps(_));
-            let posterior = Posterior::new(fit.blocks().iter().cloned(), hyper.tau)?;
-            (posterior, fit.trace[fit.trace.len() - 1], fit.steps, fit.converged || fixed)
-        }
-        Inference::Natural(options) => {
-            let fit = natural(&task.standardise(), options)?;
-            let (bound, steps) = (fit.bound(), fit.bounds.len() - 1);
-            let converged = fit.converged || options.tolerance == 0.0;
-            (Posterior::new(fit.blocks, hyper.tau)?, bound, steps, converged)
-        }
-    };
-    Ok(Adapted { hyper: hyper.clone(), support, posterior, bound, steps, converged })
-}
-
-impl Adapted {
-    /// q(F) on the labelled points.
-    pub fn posterior(&self) -> &Posterior {
-        &self.posterior
-    }
-
-    /// Latent means and variances at new features `x` [M, D], in units of f.
-    pub fn latent(&self, x: MatRef<'_, f64>) -> Result<Latent> {
-        let (kernel, classes) = (&self.hyper.kernel, self.posterior.classes());
-        let queries = kernel.features(x)?;
-        let k_star = kernel.scaled(&kernel.between(&self.support, &queries)?, classes);
-        let own = kernel.diag(&queries);
-        let k_star_star = Mat::from_fn(queries.points(), classes, |q, c| kernel.scale(c) * own.value[(q, 0)]);
-        let a_star = Mat::from_fn(queries.points(), classes, |_, _| self.hyper.mean);
-        self.posterior.latent(&k_star, &k_star_star, &a_star)
-    }
-
-    /// Class probabilities at new features `x` [M, D]; each row sums to 1.
-    pub fn probs(&self, x: MatRef<'_, f64>, precision: Precision) -> Result<Mat<f64>> {
-        self.latent(x)?.probs(precision)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inference::{NaturalOptions, Order, Stop};
     use crate::kernels::KernelKind;
+    use crate::objective::Bound;
+    use crate::quadrature::Precision;
     use proptest::prelude::*;
 
     fn hyper(kind: KernelKind, normalise: bool, per_class: bool, mean: f64, tau: f64) -> Hyper {
@@ -230,6 +71,8 @@ mod tests {
 
     fn objectives() -> Vec<Objective> {
         let precision = Precision::Golden;
+        let predictive =
+            |stop| Objective::Predictive { order: Order::Collapsed, stop, support: vec![0, 2, 1], precision };
         vec![
             Objective::Elbo { order: Order::Joint, kind: Bound::Profiled, steps: 2 },
             Objective::Elbo { order: Order::Paper, kind: Bound::General, steps: 2 },
@@ -237,6 +80,8 @@ mod tests {
             Objective::Collapsed(Stop::Tolerance { tol: 1e-13, max_steps: 20_000 }),
             Objective::Direct { steps: 2, precision },
             Objective::Natural(NaturalOptions { max_steps: 2000, tolerance: 1e-10, precision }),
+            predictive(Stop::Steps(2)),
+            predictive(Stop::Tolerance { tol: 1e-13, max_steps: 20_000 }),
         ]
     }
 
@@ -344,6 +189,43 @@ mod tests {
         assert_eq!((latent.mean[(0, 0)], latent.mean[(0, 1)]), (-1.0, -1.0));
         assert!((latent.var[(0, 0)] - 3.0).abs() < 1e-12);
         assert!((adapted.probs(far.as_ref(), Precision::Fine).unwrap()[(0, 0)] - 0.5).abs() < 1e-11);
+    }
+
+    #[test]
+    fn released_hands_its_state_on() {
+        use crate::objective::released::{Carry, Draw};
+        use rand::SeedableRng;
+        let x = Mat::from_fn(6, 4, |i, j| ((i * 5 + j * 3) as f64).sin());
+        let y = [0, 1, 2, 0, 1, 2];
+        let hyper = hyper(KernelKind::Cosine, false, true, 0.0, 0.5);
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+        let (carry, draw) = (Carry::first(6, 3, &mut rng), Draw::new(6, 3, &mut rng));
+        let run = |carry: &Carry| {
+            let objective = Objective::Released { carry: carry.clone(), draw: draw.clone(), steps: 2 };
+            value_and_gradient(x.as_ref(), &y, 3, &hyper, &objective).unwrap()
+        };
+        let first = run(&carry);
+        let second = run(first.carry.as_ref().unwrap());
+        assert_ne!(first.value, second.value);
+        // The same bits from the same state, and no state kept anywhere else.
+        assert_eq!(run(&carry).value.to_bits(), first.value.to_bits());
+        assert!(first.features.norm_max() > 0.0);
+    }
+
+    #[test]
+    fn a_support_that_is_no_subset_is_refused() {
+        let x = Mat::from_fn(3, 2, |i, j| 1.0 + (i + j) as f64);
+        let hyper = hyper(KernelKind::Rbf, false, false, 0.0, 1.0);
+        let run = |support: &[usize]| {
+            let (order, stop, precision) = (Order::Joint, Stop::Steps(1), Precision::Fine);
+            let objective = Objective::Predictive { order, stop, support: support.to_vec(), precision };
+            value_and_gradient(x.as_ref(), &[0, 1, 0], 2, &hyper, &objective)
+        };
+        assert!(run(&[0, 1]).is_ok());
+        assert!(matches!(run(&[0, 3]), Err(Error::OutOfRange { what: "support row", .. })));
+        assert!(matches!(run(&[1, 1]), Err(Error::OutOfRange { what: "support row", .. })));
+        assert!(matches!(run(&[]), Err(Error::Empty { what: "support", .. })));
+        assert!(matches!(run(&[0, 1, 2]), Err(Error::Empty { what: "queries", .. })));
     }
 
     #[test]

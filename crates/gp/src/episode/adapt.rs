@@ -1,0 +1,88 @@
+//! A classifier adapted to the labelled points of one episode.
+
+use faer::{Mat, MatRef};
+
+use super::Hyper;
+use crate::Result;
+use crate::inference::{NaturalOptions, Order, Start, Stop, infer, natural};
+use crate::kernels::Features;
+use crate::predict::{Latent, Posterior};
+use crate::quadrature::Precision;
+
+/// How to find q(F) from the labelled points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Inference {
+    /// Mean-field sweeps from the prior.
+    MeanField {
+        /// Order of the updates.
+        order: Order,
+        /// When to stop.
+        stop: Stop,
+    },
+    /// Natural-gradient ascent on the direct bound: close to the exact posterior.
+    Natural(NaturalOptions),
+}
+
+/// A classifier adapted to the labelled points of one episode.
+#[derive(Debug, Clone)]
+pub struct Adapted {
+    hyper: Hyper,
+    support: Features,
+    posterior: Posterior,
+    /// The bound on log p(Y) that inference reached.
+    pub bound: f64,
+    /// Sweeps or steps taken.
+    pub steps: usize,
+    /// Whether inference met its tolerance; true if it was given a number of steps instead.
+    pub converged: bool,
+}
+
+/// Finds q(F) for the labelled points with features `x` [N, D] and labels `y` [N] in `0..classes`.
+pub fn adapt(
+    x: MatRef<'_, f64>,
+    y: &[usize],
+    classes: usize,
+    hyper: &Hyper,
+    inference: &Inference,
+) -> Result<Adapted> {
+    let support = hyper.features(x, y, classes)?;
+    let task = hyper.task(hyper.kernel.scaled(&hyper.kernel.within(&support), classes), y, classes)?;
+    let (posterior, bound, steps, converged) = match *inference {
+        Inference::MeanField { order, stop } => {
+            let fit = infer(&task, order, &Start::Prior, stop)?;
+            let fixed = matches!(stop, Stop::Steps(_));
+            let posterior = Posterior::new(fit.blocks().iter().cloned(), hyper.tau)?;
+            (posterior, fit.trace[fit.trace.len() - 1], fit.steps, fit.converged || fixed)
+        }
+        Inference::Natural(options) => {
+            let fit = natural(&task.standardise(), options)?;
+            let (bound, steps) = (fit.bound(), fit.bounds.len() - 1);
+            let converged = fit.converged || options.tolerance == 0.0;
+            (Posterior::new(fit.blocks, hyper.tau)?, bound, steps, converged)
+        }
+    };
+    Ok(Adapted { hyper: hyper.clone(), support, posterior, bound, steps, converged })
+}
+
+impl Adapted {
+    /// q(F) on the labelled points.
+    pub fn posterior(&self) -> &Posterior {
+        &self.posterior
+    }
+
+    /// Latent means and variances at new features `x` [M, D], in units of f.
+    pub fn latent(&self, x: MatRef<'_, f64>) -> Result<Latent> {
+        let (kernel, classes) = (&self.hyper.kernel, self.posterior.classes());
+        let queries = kernel.features(x)?;
+        let k_star = kernel.scaled(&kernel.between(&self.support, &queries)?, classes);
+        let own = kernel.diag(&queries);
+        let k_star_star = Mat::from_fn(queries.points(), classes, |q, c| kernel.scale(c) * own.value[(q, 0)]);
+        let a_star = Mat::from_fn(queries.points(), classes, |_, _| self.hyper.mean);
+        self.posterior.latent(&k_star, &k_star_star, &a_star)
+    }
+
+    /// Class probabilities at new features `x` [M, D]; each row sums to 1.
+    pub fn probs(&self, x: MatRef<'_, f64>, precision: Precision) -> Result<Mat<f64>> {
+        self.latent(x)?.probs(precision)
+    }
+}
