@@ -51,19 +51,19 @@ impl LogZ {
         check_marginals(mu, v)?;
         Ok(pulp::Arch::new().dispatch(
             #[inline(always)]
-            || self.integrate(mu, v, dmu, dv),
+            || self.integrate(mu, v, Outer::level(v), dmu, dv),
         ))
     }
 
     #[inline(always)]
-    fn integrate(&mut self, mu: &[f64], v: &[f64], dmu: &mut [f64], dv: &mut [f64]) -> f64 {
+    fn integrate(&mut self, mu: &[f64], v: &[f64], level: usize, dmu: &mut [f64], dv: &mut [f64]) -> f64 {
         let LogZ { rule, grid, outer, factors } = self;
-        grid.fill(mu, v, rule);
+        grid.fill(mu, v, &rule.at_level(level));
         dmu.fill(0.0);
         dv.fill(0.0);
         let mut integral = 0.0;
         for k in 0.. {
-            let step = outer.step(k);
+            let step = outer.step(level, k);
             factors.clear();
             let mut product = 1.0;
             for i in 0..mu.len() {
@@ -172,6 +172,24 @@ mod tests {
         }
         assert!((value - total).abs() < 2e-3 * total.abs(), "{value} {total}");
         assert!((dmu[0] - slope).abs() < 2e-3, "{} {slope}", dmu[0]);
+    }
+
+    #[test]
+    fn growing_steps_change_nothing() {
+        for (mu, v) in [
+            (vec![3.0, -20.0, 11.0], vec![300.0, 900.0, 2e3]),
+            (vec![-500.0, -480.0], vec![1.5e4, 2.2e4]),
+            (vec![-40.0; 5], vec![257.0, 1e3, 300.0, 5e4, 400.0]),
+        ] {
+            let (value, dmu, dv) = e_log_z(&mu, &v, Precision::Golden);
+            assert!(Outer::level(&v) >= 4);
+            let (mut dmu0, mut dv0) = (dmu.clone(), dv.clone());
+            let value0 = LogZ::new(Precision::Golden).integrate(&mu, &v, 0, &mut dmu0, &mut dv0);
+            assert!((value - value0).abs() < 1e-12 * (1.0 + value.abs()), "{value} {value0}");
+            for c in 0..mu.len() {
+                assert!((dmu[c] - dmu0[c]).abs() < 1e-12 && (dv[c] - dv0[c]).abs() < 1e-12);
+            }
+        }
     }
 
     #[test]

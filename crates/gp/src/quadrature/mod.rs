@@ -51,6 +51,14 @@ pub(crate) struct Rule {
     tol: f64,
 }
 
+impl Rule {
+    /// The rule for the outer steps of a level: growing steps no longer average out the ripple e^{-pi^2/hx} that nodes in x
+    /// leave on the class factors, so the nodes must be dense enough to leave none.
+    fn at_level(self, level: usize) -> Rule {
+        if level == 0 { self } else { Rule { hx: self.hx.min(0.27), ..self } }
+    }
+}
+
 impl Precision {
     /// The rule for E log sigma and E log Z.
     pub(crate) fn bound_rule(self) -> Rule {

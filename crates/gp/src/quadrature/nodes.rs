@@ -33,7 +33,7 @@ const LOG_TINY: f64 = -20.723_265_836_946_41; // log 1e-9
 /// Above this q, e^{-q} = 0 to 4e-18.
 const LOG_HUGE: f64 = 3.688_879_454_113_936; // log 40
 /// At most this many nodes on each side of the mean; only variances beyond about 4e6 are affected, and lose digits they do not have.
-const MAX_SIDE: f64 = 32_768.0;
+const MAX_SIDE: f64 = 65_536.0;
 
 /// The rule's spacing in z and the number of nodes on each side.
 pub(super) fn spacing(v: f64, rule: &Rule) -> (f64, f64) {

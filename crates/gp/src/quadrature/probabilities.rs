@@ -105,10 +105,11 @@ impl Predictive {
     #[inline(always)]
     fn integrate(&mut self, m: &[f64], s2: &[f64], p: &mut [f64]) {
         let Predictive { rule, grid, outer, values, .. } = self;
-        grid.fill(m, s2, rule);
+        let level = Outer::level(s2);
+        grid.fill(m, s2, &rule.at_level(level));
         p.fill(0.0);
         for k in 0.. {
-            let step = outer.step(k);
+            let step = outer.step(level, k);
             values.clear();
             let mut product = 1.0;
             for i in 0..m.len() {
@@ -129,14 +130,15 @@ impl Predictive {
     fn integrate_slopes(&mut self, m: &[f64], s2: &[f64], p: &mut [f64], jacobian: &mut Jacobian) {
         let Predictive { rule, grid, outer, slopes, .. } = self;
         let classes = m.len();
-        grid.fill(m, s2, rule);
+        let level = Outer::level(s2);
+        grid.fill(m, s2, &rule.at_level(level));
         p.fill(0.0);
         for side in [&mut jacobian.dm, &mut jacobian.ds2] {
             side.clear();
             side.resize(classes * classes, 0.0);
         }
         for k in 0.. {
-            let step = outer.step(k);
+            let step = outer.step(level, k);
             slopes.clear();
             let mut product = 1.0;
             for i in 0..classes {
