@@ -122,7 +122,7 @@ impl Backbone {
     pub fn unfused(self) -> Self {
         let layers = match self.layers {
             Layers::ConvNet(net) => Layers::ConvNet(net.unfused()),
-            other => other,
+            Layers::ResNet(net) => Layers::ResNet(net.unfused()),
         };
         Self { layers, ..self }
     }
@@ -158,7 +158,7 @@ impl Backbone {
     pub fn forward(&self, images: Tensor<4>, pass: &mut Pass<'_>) -> Result<Tensor<2>, Error> {
         match &self.layers {
             Layers::ConvNet(net) => net.forward(images, pass),
-            Layers::ResNet(net) => Ok(net.forward(images, pass)),
+            Layers::ResNet(net) => net.forward(images, pass),
         }
     }
 

@@ -18,7 +18,7 @@ impl Gradients {
     }
 
     /// self + other, for several episodes a step.
-    pub fn add(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         let values = self.values.into_iter().zip(other.values);
         Self { values: values.map(|(a, b)| a + b).collect() }
     }

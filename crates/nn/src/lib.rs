@@ -34,8 +34,8 @@
 //! of weights for others. Same seed, same bytes: first values come from a ChaCha8 stream of this project, not from
 //! Burn's generator.
 //!
-//! The pieces ([`Backbone`], [`Gradients`], [`Adam`], [`export`], [`import`]) are generic over Burn's `Module`, so a
-//! method with a trainable head composes backbone and head into its own module and uses the same optimiser.
+//! [`Gradients`], [`Adam`], [`export`] and [`import`] take any Burn `Module`, so a method with a trainable head composes
+//! [`Backbone`] and head into its own module and uses the same optimiser.
 
 mod adam;
 mod backbone;

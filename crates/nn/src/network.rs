@@ -105,7 +105,7 @@ impl Network {
         let Crossing { loss, dhyper, extra, gradients, statistics } = cross(&self.backbone, images, head)?;
         step.gradients = Some(match step.gradients.take() {
             None => gradients,
-            Some(sum) => sum.add(gradients),
+            Some(sum) => sum.plus(gradients),
         });
         step.statistics.push(statistics);
         Ok(EpisodeLoss { loss, dhyper, extra })

@@ -9,11 +9,17 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::leaky_relu;
 use burn::tensor::module::{conv2d, max_pool2d};
 use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
+use siskin_cpu::Workspace;
 
+use crate::Error;
 use crate::batch_norm::{BatchNorm, Pass};
+use crate::fused::convolution;
 use crate::init::Init;
 
 const SLOPE: f64 = 0.1;
+
+/// Buffers of our own CPU convolutions; without them Burn's run.
+type Engine<'a> = Option<&'a Workspace>;
 
 /// The filters of a convolution without bias.
 #[derive(Module, Debug)]
@@ -36,11 +42,17 @@ impl Unit {
         Self { conv: Filters { weight: init.conv_weight(out, input, k) }, norm: BatchNorm::new(out, init) }
     }
 
-    fn forward(&self, x: Tensor<4>, pass: &mut Pass<'_>) -> Tensor<4> {
+    fn forward(&self, x: Tensor<4>, pass: &mut Pass<'_>, engine: Engine<'_>) -> Result<Tensor<4>, Error> {
         let weight = self.conv.weight.val();
         let padding = weight.dims()[2] / 2;
-        let x = conv2d(x, weight, None, ConvOptions::new([1, 1], [padding, padding], [1, 1], 1));
-        self.norm.forward(x, pass)
+        let fused = match engine {
+            Some(workspace) => convolution(&x, &weight, [1, padding], workspace)?,
+            None => None,
+        };
+        let x = fused.unwrap_or_else(|| {
+            conv2d(x, weight, None, ConvOptions::new([1, 1], [padding, padding], [1, 1], 1))
+        });
+        Ok(self.norm.forward(x, pass))
     }
 }
 
@@ -67,12 +79,12 @@ impl ResidualBlock {
         }
     }
 
-    fn forward(&self, x: Tensor<4>, pass: &mut Pass<'_>) -> Tensor<4> {
-        let y = leaky_relu(self.unit1.forward(x.clone(), pass), SLOPE);
-        let y = leaky_relu(self.unit2.forward(y, pass), SLOPE);
-        let y = self.unit3.forward(y, pass);
-        let y = leaky_relu(y + self.shortcut.forward(x, pass), SLOPE);
-        max_pool2d(y, MaxPoolOptions::new([2, 2]))
+    fn forward(&self, x: Tensor<4>, pass: &mut Pass<'_>, engine: Engine<'_>) -> Result<Tensor<4>, Error> {
+        let y = leaky_relu(self.unit1.forward(x.clone(), pass, engine)?, SLOPE);
+        let y = leaky_relu(self.unit2.forward(y, pass, engine)?, SLOPE);
+        let y = self.unit3.forward(y, pass, engine)?;
+        let y = leaky_relu(y + self.shortcut.forward(x, pass, engine)?, SLOPE);
+        Ok(max_pool2d(y, MaxPoolOptions::new([2, 2])))
     }
 }
 
@@ -81,6 +93,8 @@ impl ResidualBlock {
 pub struct ResNet {
     /// The blocks from the image to the features.
     pub blocks: Vec<ResidualBlock>,
+    #[module(skip)]
+    engine: Option<Workspace>,
 }
 
 /// Channels of the four blocks: 64, 160, 320, 640 for a width of 64.
@@ -97,17 +111,22 @@ impl ResNet {
             blocks.push(ResidualBlock::new(input, out, init));
             input = out;
         }
-        Self { blocks }
+        Self { blocks, engine: Some(Workspace::new()) }
+    }
+
+    /// The same network with Burn's convolutions, on the CPU too.
+    pub(crate) fn unfused(self) -> Self {
+        Self { engine: None, ..self }
     }
 
     /// `images`: [N, C, H, W] -> features [N, 10 width].
-    pub fn forward(&self, images: Tensor<4>, pass: &mut Pass<'_>) -> Tensor<2> {
+    pub fn forward(&self, images: Tensor<4>, pass: &mut Pass<'_>) -> Result<Tensor<2>, Error> {
         let mut x = images;
         for block in &self.blocks {
-            x = block.forward(x, pass);
+            x = block.forward(x, pass, self.engine.as_ref())?;
         }
         let [n, c, h, w] = x.dims();
-        x.reshape([n, c, h * w]).mean_dim(2).reshape([n, c])
+        Ok(x.reshape([n, c, h * w]).mean_dim(2).reshape([n, c]))
     }
 
     /// The batch-norms in the order in which a forward pass meets them.

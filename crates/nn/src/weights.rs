@@ -5,6 +5,11 @@
 //! | `blocks.i.conv.weight`, `.bias` | `trunk.i.C.weight`, `.bias` |
 //! | `blocks.i.norm.weight`, `.bias`, `.running_mean`, `.running_var` | `trunk.i.BN.*` |
 //!
+//! | ours | the usual ResNet12 (MetaOptNet and its descendants), i + 1 = 1 to 4, j = 1 to 3 |
+//! | --- | --- |
+//! | `blocks.i.unitj.conv.weight`, `blocks.i.unitj.norm.*` | `layer(i+1).0.convj.weight`, `layer(i+1).0.bnj.*` |
+//! | `blocks.i.shortcut.conv.weight`, `blocks.i.shortcut.norm.*` | `layer(i+1).0.downsample.0.weight`, `.1.*` |
+//!
 //! Their names may stand under `feature.` or `feature_extractor.` (a whole method's state dict); then tensors outside
 //! that prefix belong to the head and are passed over. `num_batches_tracked` is not used. The second name they give to
 //! the same tensors (`trunk.i.trunk.0.*` for `C`, `trunk.i.trunk.1.*` for `BN`) is read too.
@@ -48,8 +53,7 @@ pub fn load(backbone: Backbone, path: &Path) -> Result<Backbone, Error> {
     let name = backbone.architecture().name();
     let mismatch =
         |reason| Error::WeightsMismatch { path: path.to_owned(), backbone: name, reason: Box::new(reason) };
-    let tensors = read(path)?;
-    let tensors = translate(tensors).map_err(mismatch)?;
+    let tensors = translate(read(path)?).map_err(mismatch)?;
     import(backbone, tensors).map_err(mismatch)
 }
 
@@ -57,13 +61,17 @@ fn format_error(path: &Path, reason: impl ToString) -> Error {
     Error::WeightsFormat { path: path.to_owned(), reason: reason.to_string() }
 }
 
-/// All 32-bit tensors of a file. Integer counters, which PyTorch saves with a batch-norm, are passed over.
+/// The backbone's tensors of a file, without the prefix of a whole method. Heads and the integer counters that PyTorch
+/// saves with a batch-norm are passed over.
 fn read(path: &Path) -> Result<Vec<NamedTensor>, Error> {
     let bytes = std::fs::read(path).map_err(|source| Error::WeightsIo { path: path.to_owned(), source })?;
     let file = SafeTensors::deserialize(&bytes).map_err(|e| format_error(path, e))?;
+    let present = |prefix: &&str| file.names().iter().any(|name| name.starts_with(*prefix));
+    let prefix = PREFIXES.into_iter().find(present).unwrap_or("");
     let mut tensors = Vec::new();
     for (name, view) in file.iter() {
-        if name.ends_with("num_batches_tracked") {
+        let Some(rest) = name.strip_prefix(prefix) else { continue };
+        if rest.ends_with("num_batches_tracked") {
             continue;
         }
         if view.dtype() != Dtype::F32 {
@@ -71,7 +79,7 @@ fn read(path: &Path) -> Result<Vec<NamedTensor>, Error> {
         }
         let values = view.data().as_chunks::<4>().0;
         tensors.push(NamedTensor {
-            name: name.to_owned(),
+            name: rest.to_owned(),
             shape: view.shape().to_vec(),
             values: values.iter().map(|&b| f32::from_le_bytes(b)).collect(),
         });
@@ -80,14 +88,10 @@ fn read(path: &Path) -> Result<Vec<NamedTensor>, Error> {
 }
 
 /// The tensors under our names, whichever naming they came in.
-pub(crate) fn translate(tensors: Vec<NamedTensor>) -> Result<Vec<NamedTensor>, Error> {
-    let prefix = PREFIXES.into_iter().find(|p| tensors.iter().any(|t| t.name.starts_with(p))).unwrap_or("");
+fn translate(tensors: Vec<NamedTensor>) -> Result<Vec<NamedTensor>, Error> {
     let mut ours: BTreeMap<String, NamedTensor> = BTreeMap::new();
     for tensor in tensors {
-        let Some(rest) = tensor.name.strip_prefix(prefix) else {
-            continue;
-        };
-        let name = our_name(rest).unwrap_or_else(|| rest.to_owned());
+        let name = our_name(&tensor.name).unwrap_or_else(|| tensor.name.clone());
         let tensor = NamedTensor { name: name.clone(), ..tensor };
         // A tensor may come under both of its names, but then it must be the same.
         if let Some(other) = ours.insert(name.clone(), tensor)
@@ -99,8 +103,35 @@ pub(crate) fn translate(tensors: Vec<NamedTensor>) -> Result<Vec<NamedTensor>, E
     Ok(ours.into_values().collect())
 }
 
-/// Our name of a CloserLookFewShot name without its prefix: `trunk.0.C.weight` -> `blocks.0.conv.weight`.
+/// Our name of a name without its prefix: `trunk.0.C.weight` -> `blocks.0.conv.weight`,
+/// `layer1.0.bn2.weight` -> `blocks.0.unit2.norm.weight`.
 fn our_name(theirs: &str) -> Option<String> {
+    conv_net_name(theirs).or_else(|| resnet_name(theirs))
+}
+
+fn resnet_name(theirs: &str) -> Option<String> {
+    let (number, rest) = theirs.strip_prefix("layer")?.split_once(".0.")?;
+    let block = number.parse::<usize>().ok()?.checked_sub(1)?;
+    let (layer, value) = match rest.strip_prefix("downsample.") {
+        Some(rest) => match rest.split_once('.')? {
+            ("0", value) => ("shortcut.conv".to_owned(), value),
+            ("1", value) => ("shortcut.norm".to_owned(), value),
+            _ => return None,
+        },
+        None => {
+            let (layer, value) = rest.split_once('.')?;
+            let unit = |kind: &str, number: &str| format!("unit{number}.{kind}");
+            let layer = match layer.strip_prefix("conv") {
+                Some(number) => unit("conv", number),
+                None => unit("norm", layer.strip_prefix("bn")?),
+            };
+            (layer, value)
+        }
+    };
+    Some(format!("blocks.{block}.{layer}.{value}"))
+}
+
+fn conv_net_name(theirs: &str) -> Option<String> {
     let (index, rest) = theirs.strip_prefix("trunk.")?.split_once('.')?;
     index.parse::<usize>().ok()?;
     let (layer, value) = match rest.strip_prefix("trunk.") {

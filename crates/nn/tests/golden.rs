@@ -1,23 +1,22 @@
-//! A small Conv4 against PyTorch: weights by name, features, gradients, three Adam steps, running statistics.
-//! `scripts/make_conv4_golden.py` makes the file.
+//! Small backbones against PyTorch: weights by name, features, gradients, three Adam steps, running statistics.
+//! `scripts/make_backbone_golden.py` makes the files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
-use siskin_nn::{Architecture, Backbone, DeviceChoice, Error, Features, HeadLoss, Images, Network, Step};
-
-const WIDTH: usize = 8;
+use siskin_nn::{
+    Architecture, Backbone, DeviceChoice, Error, Features, HeadLoss, Images, NamedTensor, Network, Step,
+};
 
 type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
-fn golden() -> Tensors {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/conv4.safetensors");
+fn golden(name: &str) -> Tensors {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.safetensors"));
     let bytes = std::fs::read(path).unwrap();
     let file = SafeTensors::deserialize(&bytes).unwrap();
-    let floats = file.iter().filter(|(_, view)| view.dtype() == Dtype::F32);
-    floats
+    file.iter()
         .map(|(name, view)| {
             let values = view.data().as_chunks::<4>().0;
             let values = values.iter().map(|&b| f32::from_le_bytes(b)).collect();
@@ -26,14 +25,10 @@ fn golden() -> Tensors {
         .collect()
 }
 
-/// A file with the golden tensors below `prefix`, as a user would have it.
-fn state_dict(
-    golden: &Tensors,
-    prefix: &str,
-    edit: impl FnOnce(&mut Tensors),
-) -> (tempfile::TempDir, PathBuf) {
-    let chosen = golden.iter().filter(|(name, _)| name.starts_with(prefix));
-    let mut chosen: Tensors = chosen.map(|(n, t)| (n.clone(), t.clone())).collect();
+/// A file with the golden tensors of `part`, as a user would have it.
+fn state_dict(golden: &Tensors, part: &str, edit: impl FnOnce(&mut Tensors)) -> (tempfile::TempDir, PathBuf) {
+    let chosen = golden.iter().filter_map(|(name, t)| Some((name.strip_prefix(part)?.to_owned(), t.clone())));
+    let mut chosen: Tensors = chosen.collect();
     edit(&mut chosen);
     let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = chosen
         .into_iter()
@@ -46,16 +41,22 @@ fn state_dict(
     (folder, path)
 }
 
-fn fresh() -> Network {
-    let device = DeviceChoice::Cpu.open().unwrap();
-    Network::of(Backbone::with_width(Architecture::Conv4, WIDTH, 0, &device))
+fn fresh(architecture: Architecture) -> Backbone {
+    let width = if architecture == Architecture::ResNet12 { 2 } else { 8 };
+    Backbone::with_width(architecture, width, 0, &DeviceChoice::Cpu.open().unwrap())
 }
 
-fn from_pytorch(golden: &Tensors) -> Network {
-    let (_folder, path) = state_dict(golden, "feature.", |_| {});
-    let mut network = fresh();
+/// `network` with the golden tensors of `part`.
+fn with(mut network: Network, golden: &Tensors, part: &str) -> Network {
+    let (_folder, path) = state_dict(golden, part, |_| {});
     network.load_weights(&path).unwrap();
     network
+}
+
+/// Parameters and running statistics, without the optimiser.
+fn values(network: &Network) -> Vec<NamedTensor> {
+    let tensors = network.state().tensors.into_iter();
+    tensors.filter(|t| !t.name.starts_with("adam.")).collect()
 }
 
 /// Largest difference relative to the largest value.
@@ -70,16 +71,10 @@ fn floats(values: &[f64]) -> Vec<f32> {
     values.iter().map(|&v| v as f32).collect()
 }
 
-/// The golden name of one of our tensors.
-fn theirs(prefix: &str, ours: &str) -> String {
-    let name = ours.replace("blocks.", "trunk.").replace(".conv.", ".C.").replace(".norm.", ".BN.");
-    format!("{prefix}{name}")
-}
-
-#[test]
-fn features_gradients_steps_and_statistics_equal_pytorch() {
-    let golden = golden();
-    let mut network = from_pytorch(&golden);
+/// Trains as the script did and compares on the way.
+fn equals_pytorch(backbone: Backbone, name: &str) {
+    let golden = golden(name);
+    let mut network = with(Network::of(backbone), &golden, "state.");
     let (shape, pixels) = &golden["images"];
     let shape: [usize; 4] = shape.clone().try_into().unwrap();
     let cotangent: Vec<f64> = golden["cotangent"].1.iter().map(|&v| f64::from(v)).collect();
@@ -91,7 +86,8 @@ fn features_gradients_steps_and_statistics_equal_pytorch() {
                 let d = distance(&floats(&f.values), &golden["train_features"].1);
                 assert!(d < 1e-5, "train features differ by {d}");
             }
-            Ok::<_, Error>(HeadLoss { loss: 0.0, dfeatures: cotangent.clone(), dhyper: vec![], extra: () })
+            let dfeatures = cotangent.clone();
+            Ok::<_, Error>(HeadLoss { loss: 0.0, dfeatures, dhyper: vec![], extra: () })
         };
         network.episode(Images::new(&scaled, shape).unwrap(), &mut step, head).unwrap();
         network.apply(step, 1e-3);
@@ -99,12 +95,10 @@ fn features_gradients_steps_and_statistics_equal_pytorch() {
             check_gradients(&network, &golden);
         }
     }
-    for tensor in network.state().tensors {
-        if tensor.name.starts_with("adam.") {
-            continue;
-        }
-        let d = distance(&tensor.values, &golden[&theirs("after.", &tensor.name)].1);
-        assert!(d < 1e-4, "{} differs by {d} after three steps", tensor.name);
+    let after = with(network.clone(), &golden, "after.");
+    for (ours, theirs) in values(&network).iter().zip(&values(&after)) {
+        let d = distance(&ours.values, &theirs.values);
+        assert!(d < 1e-4, "{} differs by {d} after three steps", ours.name);
     }
     let features = network.features(Images::new(pixels, shape).unwrap()).unwrap();
     let d = distance(&floats(&features.values), &golden["eval_features"].1);
@@ -113,13 +107,14 @@ fn features_gradients_steps_and_statistics_equal_pytorch() {
 
 /// After the first step Adam's first moment is 0.1 times the gradient.
 fn check_gradients(network: &Network, golden: &Tensors) {
+    let theirs = values(&with(network.clone(), golden, "gradient."));
     let mut seen = 0;
     for tensor in network.state().tensors {
         let Some(name) = tensor.name.strip_prefix("adam.m.") else {
             continue;
         };
         let gradient: Vec<f32> = tensor.values.iter().map(|m| m / 0.1).collect();
-        let expected = &golden[&theirs("gradient.", name)].1;
+        let expected = &theirs.iter().find(|t| t.name == name).unwrap().values;
         if name.ends_with("conv.bias") {
             // The normalisation takes any constant out again.
             assert!(gradient.iter().all(|&g| g == 0.0) && expected.iter().all(|g| g.abs() < 1e-12));
@@ -129,16 +124,40 @@ fn check_gradients(network: &Network, golden: &Tensors) {
         }
         seen += 1;
     }
-    assert_eq!(seen, 16);
+    assert_eq!(seen, theirs.iter().filter(|t| !t.name.contains("running")).count());
+}
+
+#[test]
+fn conv4_equals_pytorch() {
+    equals_pytorch(fresh(Architecture::Conv4), "conv4");
+}
+
+#[test]
+fn conv4_of_plain_burn_operations_equals_pytorch() {
+    equals_pytorch(fresh(Architecture::Conv4).unfused(), "conv4");
+}
+
+#[test]
+fn resnet12_equals_pytorch() {
+    equals_pytorch(fresh(Architecture::ResNet12), "resnet12");
+}
+
+#[test]
+fn resnet12_of_plain_burn_operations_equals_pytorch() {
+    equals_pytorch(fresh(Architecture::ResNet12).unfused(), "resnet12");
+}
+
+fn conv4() -> Network {
+    Network::of(fresh(Architecture::Conv4))
 }
 
 #[test]
 fn our_own_files_return_the_same_network() {
-    let network = from_pytorch(&golden());
+    let network = with(conv4(), &golden("conv4"), "state.");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ours.safetensors");
     network.save_weights(&path).unwrap();
-    let mut other = fresh();
+    let mut other = conv4();
     other.load_weights(&path).unwrap();
     assert_eq!(other.state(), network.state());
     let again = folder.path().join("again.safetensors");
@@ -148,25 +167,25 @@ fn our_own_files_return_the_same_network() {
 
 #[test]
 fn other_prefixes_heads_and_second_names_are_read() {
-    let golden = golden();
-    let expected = from_pytorch(&golden).state();
+    let golden = golden("conv4");
+    let expected = with(conv4(), &golden, "state.").state();
     let rename = |tensors: &mut Tensors, f: &dyn Fn(&str) -> String| {
         *tensors = std::mem::take(tensors).into_iter().map(|(n, t)| (f(&n), t)).collect();
     };
-    let mut network = fresh();
+    let mut network = conv4();
 
-    let (_a, path) = state_dict(&golden, "feature.", |t| {
+    let (_a, path) = state_dict(&golden, "state.", |t| {
         rename(t, &|n| n.replace("feature.", "feature_extractor."));
         t.insert("classifier.weight".into(), (vec![2], vec![0.0; 2]));
     });
     network.load_weights(&path).unwrap();
     assert_eq!(network.state(), expected);
 
-    let (_b, path) = state_dict(&golden, "feature.", |t| rename(t, &|n| n.replace("feature.", "")));
+    let (_b, path) = state_dict(&golden, "state.", |t| rename(t, &|n| n.replace("feature.", "")));
     network.load_weights(&path).unwrap();
     assert_eq!(network.state(), expected);
 
-    let (_c, path) = state_dict(&golden, "feature.", |t| {
+    let (_c, path) = state_dict(&golden, "state.", |t| {
         let both: Vec<_> = t
             .iter()
             .map(|(n, v)| (n.replace(".C.", ".trunk.0.").replace(".BN.", ".trunk.1."), v.clone()))
@@ -179,11 +198,11 @@ fn other_prefixes_heads_and_second_names_are_read() {
 
 #[test]
 fn files_that_do_not_fit_are_refused_with_the_tensor_named() {
-    let golden = golden();
-    let mut network = fresh();
+    let golden = golden("conv4");
+    let mut network = conv4();
     let before = network.state();
     let mut refuse = |edit: &dyn Fn(&mut Tensors), word: &str| {
-        let (_folder, path) = state_dict(&golden, "feature.", edit);
+        let (_folder, path) = state_dict(&golden, "state.", edit);
         let error = network.load_weights(&path).unwrap_err().to_string();
         assert!(error.contains(word) && error.contains("weights.safetensors"), "{error}");
         assert_eq!(network.state(), before);

@@ -1,7 +1,5 @@
-//! The fused CPU path: a whole row of blocks as one operation of Burn's autodiff on the `flex` device.
-//!
-//! Between the images and the features nothing returns to Burn's layout. The plain composition of Burn operations
-//! (`ConvNet::forward_plain`) computes the same on every other device, and is the oracle of the tests.
+//! A whole row of blocks as one operation of Burn's autodiff: between the images and the features nothing returns to
+//! Burn's layout.
 
 use std::sync::Arc;
 
@@ -17,8 +15,7 @@ use siskin_cpu::{BlockGrads, BlockParams, BlockSpec, RunningStats, Stack, StackS
 use crate::Error;
 use crate::batch_norm::{BatchStatistics, Pass};
 use crate::conv_net::{ConvBlock, POOLED};
-
-type FlexTensor = FloatTensor<Flex>;
+use crate::fused::flex::{FlexTensor, dims, primitive, register, slice, tensor};
 
 /// Differentiated tensors of one block: filters, bias, gain, shift.
 const PER_BLOCK: usize = 4;
@@ -106,7 +103,7 @@ impl Fused {
             [n, h, w],
             &mut features,
         )?;
-        Ok((flex(features, [n, size]), saved))
+        Ok((tensor(features, [n, size]), saved))
     }
 
     fn eval(&self, blocks: &[ConvBlock], images: &Tensor<4>) -> Result<Tensor<2>, Error> {
@@ -128,7 +125,7 @@ impl Fused {
         let params = params(&inputs[1..]);
         let images = slice(&inputs[0]);
         self.stack.forward_eval(&self.workspace, &params, &running, images, [n, h, w], &mut features)?;
-        Ok(Tensor::from_primitive::<Flex>(flex(features, [n, size])))
+        Ok(Tensor::from_primitive::<Flex>(tensor(features, [n, size])))
     }
 }
 
@@ -166,8 +163,7 @@ impl<const N: usize> Backward<Flex, N> for StackBackward {
         let values = std::iter::once(dimages).chain(out.into_iter().map(Some));
         for ((node, value), input) in ops.parents.into_iter().zip(values).zip(&kept.inputs) {
             if let (Some(node), Some(value)) = (node, value) {
-                let shape = input.layout().shape().clone();
-                grads.register::<Flex>(node.id, FlexTensor::from_data(TensorData::new(value, shape)));
+                register(grads, node.id, input, value);
             }
         }
     }
@@ -215,22 +211,28 @@ where
     inputs
 }
 
-/// Every tensor here was made by this crate from contiguous f32 data on the `flex` device.
-fn primitive<B: Backend, const D: usize>(tensor: Tensor<D>) -> FloatTensor<B>
-where
-    DispatchTensor: DispatchKindConversion<B>,
-{
-    tensor.try_into_primitive::<B>().expect("the images and the parameters are on the same device")
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conv_net::ConvNet;
+    use crate::init::Init;
 
-fn slice(tensor: &FlexTensor) -> &[f32] {
-    tensor.as_slice().expect("made from contiguous f32 data")
-}
+    /// Whether the fused path, and not the plain composition, computes a pass.
+    fn taken(device: &Device, pass: &mut Pass<'_>) -> bool {
+        let net = ConvNet::new(1, 4, 4, &mut Init::new(0, device));
+        let images = Tensor::<4>::ones([3, 1, 16, 16], device);
+        Fused::new(1, 4, 4).forward(&net.blocks, &images, pass).unwrap().is_some()
+    }
 
-fn dims(tensor: &FlexTensor) -> [usize; 4] {
-    tensor.layout().shape().dims()
-}
-
-fn flex(values: Vec<f32>, shape: [usize; 2]) -> FlexTensor {
-    FlexTensor::from_data(TensorData::new(values, shape))
+    #[test]
+    fn it_is_taken_in_training_and_in_evaluation() {
+        let (plain, autodiff) = (Device::flex(), Device::flex().autodiff());
+        let mut statistics = Vec::new();
+        assert!(taken(&autodiff, &mut Pass::Train(&mut statistics)));
+        assert_eq!(statistics.len(), 4);
+        assert!(taken(&plain, &mut Pass::Train(&mut statistics)));
+        assert_eq!(statistics.len(), 8);
+        assert!(taken(&plain, &mut Pass::Eval));
+        assert!(!taken(&autodiff, &mut Pass::Eval));
+    }
 }

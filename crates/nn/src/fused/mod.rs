@@ -1,0 +1,10 @@
+//! The fused CPU path: operations of Burn's autodiff on the `flex` device that run the kernels of `siskin-cpu`.
+//!
+//! The plain composition of Burn operations computes the same on every other device, and is the oracle of the tests.
+
+mod conv;
+mod flex;
+mod stack;
+
+pub(crate) use conv::convolution;
+pub(crate) use stack::Fused;
