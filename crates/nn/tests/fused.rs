@@ -76,15 +76,33 @@ fn features_gradients_and_statistics_equal_the_plain_composition() {
 
 #[test]
 fn the_bits_do_not_depend_on_the_number_of_threads() {
-    let run = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
-            let mut network = network(Architecture::Conv4, 16, true);
-            let shape = [13, 3, 36, 36];
-            let steps: Vec<_> = (0..3).map(|_| step(&mut network, shape)).collect();
-            let pixels = pixels(shape);
-            (steps, network.features(Images::new(&pixels, shape).unwrap()).unwrap())
-        })
-    };
-    assert_eq!(run(1), run(2));
+    for (architecture, width, shape) in
+        [(Architecture::Conv4, 16, [13, 3, 36, 36]), (Architecture::ResNet12, 4, [5, 3, 20, 20])]
+    {
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let mut network = network(architecture, width, true);
+                let steps: Vec<_> = (0..3).map(|_| step(&mut network, shape)).collect();
+                let pixels = pixels(shape);
+                (steps, network.features(Images::new(&pixels, shape).unwrap()).unwrap())
+            })
+        };
+        assert_eq!(run(1), run(2), "{architecture}");
+    }
+}
+
+#[test]
+fn one_network_serves_several_threads() {
+    let network = network(Architecture::Conv4S, 8, true);
+    let shape = [4, 1, 28, 28];
+    let pixels = pixels(shape);
+    let features = || network.features(Images::new(&pixels, shape).unwrap()).unwrap();
+    let alone = features();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(features)).collect();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), alone);
+        }
+    });
 }
