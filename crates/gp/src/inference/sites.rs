@@ -6,7 +6,7 @@
 use faer::Mat;
 
 use crate::linalg::sum_any_order;
-use crate::special::{Tilt, digamma, one_minus_trigamma1p, pg_var1, solve_u, trigamma};
+use crate::special::{Tilt, digamma, digamma_minus_log, one_minus_trigamma1p, pg_var1, solve_u, trigamma};
 
 /// A sum of `1 - e^rho` below this is taken for this: reached only with `v = 0` and `mu < -660`.
 const SMALLEST: f64 = 1e-290;
@@ -45,6 +45,13 @@ pub struct Sites {
     pub w: Mat<f64>,
     /// `b = (y - gamma)/2`, [N, C].
     pub b: Mat<f64>,
+    /// The means they were computed from, [N, C].
+    pub mu: Mat<f64>,
+    /// The variances they were computed from, [N, C].
+    pub v: Mat<f64>,
+    /// `psi(alpha) - log C + rho - log gamma`, [N, C]: how far `gamma` is from Eq. (12b) with the new `alpha`. It is known without
+    /// the difference (0 in the joint update), which a bound with large `gamma` needs.
+    pub slack: Mat<f64>,
 }
 
 /// Cotangents of the outputs of the local update; zero where an objective does not use them.
@@ -91,7 +98,16 @@ impl Sites {
     pub fn new(map: Map<'_>, y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Self {
         let (n, classes) = (mu.nrows(), mu.ncols());
         let zero = || Mat::<f64>::zeros(n, classes);
-        let mut out = Self { tilt: zero(), gamma: zero(), alpha: vec![0.0; n], w: zero(), b: zero() };
+        let mut out = Self {
+            tilt: zero(),
+            gamma: zero(),
+            alpha: vec![0.0; n],
+            w: zero(),
+            b: zero(),
+            mu: mu.clone(),
+            v: v.clone(),
+            slack: zero(),
+        };
         let (mut tilts, mut gamma, mut buffer) =
             (Vec::with_capacity(classes), vec![0.0; classes], Vec::new());
         for i in 0..n {
@@ -109,8 +125,19 @@ impl Sites {
             buffer.clear();
             buffer.extend_from_slice(&gamma);
             out.alpha[i] = 1.0 + sum_any_order(&mut buffer);
+            let slack = match map {
+                Map::Stored(old) | Map::Released(old) => digamma(out.alpha[i]) - digamma(old[i]),
+                Map::Joint => 0.0,
+                Map::Collapsed => digamma_minus_log(out.alpha[i]),
+            };
             for c in 0..classes {
                 let label = one_hot(y, i, c);
+                out.slack[(i, c)] = match map {
+                    Map::Released(_) if gamma[c] == CLAMP => {
+                        digamma(out.alpha[i]) - (classes as f64).ln() + tilts[c].rho - CLAMP.ln()
+                    }
+                    _ => slack,
+                };
                 out.tilt[(i, c)] = tilts[c].c;
                 out.gamma[(i, c)] = gamma[c];
                 let w = (label + gamma[c]) * tilts[c].theta;

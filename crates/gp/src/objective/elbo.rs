@@ -8,7 +8,7 @@ use faer::Mat;
 use crate::Result;
 use crate::inference::{Map, Order, Sites, Start, Tape, Top};
 use crate::linalg::sum_any_order;
-use crate::special::{Tilt, digamma, gamma_entropy, log2cosh_half};
+use crate::special::{Tilt, gamma_entropy, log2cosh_half};
 use crate::task::{Gradient, Task};
 
 /// Which local factors stand beside q(F) in the bound.
@@ -39,11 +39,9 @@ impl Bound {
         let mut total = 0.0;
         for i in 0..y.len() {
             total += match self {
-                Self::General => held_elbo(y, mu, held, i, |c| {
-                    let mismatch =
-                        mu[(i, c)] * mu[(i, c)] + v[(i, c)] - held.tilt[(i, c)] * held.tilt[(i, c)];
-                    0.5 * held.w[(i, c)] * mismatch
-                }),
+                Self::General => {
+                    held_elbo(y, mu, held, i, |c| 0.5 * held.w[(i, c)] * tilt_mismatch(mu, v, held, i, c))
+                }
                 Self::Paper => held_elbo(y, mu, held, i, |_| 0.0),
                 Self::Profiled | Self::Collapsed => {
                     // mu/2 - log 2cosh(c/2) is rho at -mu
@@ -78,27 +76,29 @@ impl Bound {
 
 /// `sum_c [ y(mu/2 - l2c) + gamma(1 + eta - log gamma) - mismatch ] - alpha + H(alpha) - log C` of point `i`, where
 /// `l2c = log 2cosh(c/2)`, `eta = psi(alpha) - log C - mu/2 - l2c` and c is the tilt q(Omega) holds.
+///
+/// `sum_c gamma - alpha = -1` is used as such: gamma may be 1e12.
 fn held_elbo(y: &[usize], mu: &Mat<f64>, held: &Sites, i: usize, mismatch: impl Fn(usize) -> f64) -> f64 {
     let classes = mu.ncols();
     let mut terms: Vec<f64> = (0..classes)
         .map(|c| {
-            let counts = held.gamma[(i, c)];
-            let counted = if counts > 0.0 { counts * (1.0 + log_ratio(mu, held, i, c)) } else { 0.0 };
+            let counted = held.gamma[(i, c)] * log_ratio(mu, held, i, c);
             let label = if y[i] == c { 0.5 * mu[(i, c)] - log2cosh_half(held.tilt[(i, c)]) } else { 0.0 };
             label + counted - mismatch(c)
         })
         .collect();
-    let alpha = held.alpha[i];
-    sum_any_order(&mut terms) - alpha + gamma_entropy(alpha) - (classes as f64).ln()
+    sum_any_order(&mut terms) - 1.0 + gamma_entropy(held.alpha[i]) - (classes as f64).ln()
 }
 
-/// `eta - log gamma = psi(alpha) - log C - mu/2 - log 2cosh(c/2) - log gamma`.
+/// `eta - log gamma`: the slack of gamma where it was computed, and what the mean has moved since.
 fn log_ratio(mu: &Mat<f64>, held: &Sites, i: usize, c: usize) -> f64 {
-    let eta = digamma(held.alpha[i])
-        - (mu.ncols() as f64).ln()
-        - 0.5 * mu[(i, c)]
-        - log2cosh_half(held.tilt[(i, c)]);
-    eta - held.gamma[(i, c)].ln()
+    held.slack[(i, c)] + 0.5 * (held.mu[(i, c)] - mu[(i, c)])
+}
+
+/// `mu^2 + v - c^2`: what the second moment has moved since the tilt was computed.
+fn tilt_mismatch(mu: &Mat<f64>, v: &Mat<f64>, held: &Sites, i: usize, c: usize) -> f64 {
+    let (new, old) = (mu[(i, c)], held.mu[(i, c)]);
+    (new - old) * (new + old) + (v[(i, c)] - held.v[(i, c)])
 }
 
 /// The bound after `steps` sweeps and its gradient through all of them, start included.
@@ -148,12 +148,11 @@ fn value_and_top(tape: &Tape<'_>, kind: Bound) -> (f64, Top) {
             match kind {
                 Bound::Profiled | Bound::Collapsed => {}
                 Bound::General => {
-                    top.sites.gamma[(i, c)] = slope_in_counts(mu, held, i, c);
-                    let tilt = held.tilt[(i, c)];
-                    top.sites.w[(i, c)] = -0.5 * (m * m + v[(i, c)] - tilt * tilt);
+                    top.sites.gamma[(i, c)] = log_ratio(mu, held, i, c);
+                    top.sites.w[(i, c)] = -0.5 * tilt_mismatch(mu, v, held, i, c);
                 }
                 Bound::Paper => {
-                    top.sites.gamma[(i, c)] = slope_in_counts(mu, held, i, c);
+                    top.sites.gamma[(i, c)] = log_ratio(mu, held, i, c);
                     // d/d(c^2/2) of -(y + gamma) log 2cosh(c/2) = -(y + gamma) theta(c)
                     top.sites.half_tilt2[(i, c)] = -w;
                 }
@@ -161,11 +160,6 @@ fn value_and_top(tape: &Tape<'_>, kind: Bound) -> (f64, Top) {
         }
     }
     (value, top)
-}
-
-/// Cotangent of `gamma`: `eta - log gamma`; where `gamma` has underflown nothing flows through it.
-fn slope_in_counts(mu: &Mat<f64>, held: &Sites, i: usize, c: usize) -> f64 {
-    if held.gamma[(i, c)] > 0.0 { log_ratio(mu, held, i, c) } else { 0.0 }
 }
 
 #[cfg(test)]

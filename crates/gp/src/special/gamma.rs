@@ -94,6 +94,18 @@ pub fn log_minus_digamma1p(l: f64) -> f64 {
                 - z * (1.0 / 252.0 - z * (1.0 / 240.0 - z * (1.0 / 132.0 - z * (691.0 / 32760.0))))))
 }
 
+/// `psi(x) - log x` for `x > 0`: negative, `-> -1/(2x)`.
+pub fn digamma_minus_log(x: f64) -> f64 {
+    if x <= FAR {
+        return digamma(x) - x.ln();
+    }
+    let z = 1.0 / (x * x);
+    -0.5 / x
+        - z * (1.0 / 12.0
+            - z * (1.0 / 120.0
+                - z * (1.0 / 252.0 - z * (1.0 / 240.0 - z * (1.0 / 132.0 - z * (691.0 / 32760.0))))))
+}
+
 /// `h(u) = 1 - u psi'(1 + u)`, in (0, 1], `-> 1/(2u)`: the slope of [`log_minus_digamma1p`] in `l`.
 pub fn one_minus_trigamma1p(u: f64) -> f64 {
     if u <= FAR {
@@ -140,6 +152,7 @@ mod tests {
             (FAR.ln(), &log_minus_digamma1p as &dyn Fn(f64) -> f64),
             (FAR, &one_minus_trigamma1p),
             (ENTROPY_FAR, &gamma_entropy),
+            (FAR, &digamma_minus_log),
         ] {
             let (below, above) = (f(border * (1.0 - 1e-13)), f(border * (1.0 + 1e-13)));
             assert!(((below - above) / above).abs() < 2e-12, "{below} {above}");
