@@ -106,6 +106,20 @@ pub enum Error {
         /// Index of the failing pivot.
         pivot: usize,
     },
+    /// Labels of one class only: nothing to tell apart.
+    #[error("all labels are 0: a classifier needs at least 2 classes")]
+    OneClass,
+    /// A classifier was asked before it was fitted.
+    #[error("the classifier has not been fitted: call `fit` or `load` first")]
+    NotFitted,
+    /// A saved classifier cannot be written or read.
+    #[error("{path}: {problem}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong, in words.
+        problem: String,
+    },
 }
 
 /// The result type of this crate.

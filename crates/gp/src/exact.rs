@@ -48,6 +48,45 @@ pub struct Regressed {
     pub var: Mat<f64>,
 }
 
+impl Regressed {
+    /// The chance of each class that its target, latent value plus noise, is the largest, [Q, C]:
+    /// `p_k = int N(t | m_k, s_k^2) prod_{c != k} Phi((t - m_c) / s_c) dt`, `s^2 = var + noise`; rows sum to 1.
+    pub fn largest_target_probabilities(&self, noise: f64) -> Mat<f64> {
+        let (q, c) = (self.mean.nrows(), self.mean.ncols());
+        let mut out = Mat::zeros(q, c);
+        for i in 0..q {
+            let m: Vec<f64> = (0..c).map(|j| self.mean[(i, j)]).collect();
+            let s: Vec<f64> = (0..c).map(|j| (self.var[(i, j)] + noise).sqrt()).collect();
+            let mut p: Vec<f64> = (0..c).map(|k| chance_of_largest(&m, &s, k)).collect();
+            let total = sum_any_order(&mut p.clone());
+            p.iter_mut().for_each(|p| *p /= total);
+            for j in 0..c {
+                out[(i, j)] = p[j];
+            }
+        }
+        out
+    }
+}
+
+/// The trapezoid rule in `z = (t - m_k) / s_k`, fine enough for the narrowest of the other normals.
+fn chance_of_largest(m: &[f64], s: &[f64], k: usize) -> f64 {
+    let narrowest = s.iter().copied().fold(f64::INFINITY, f64::min);
+    let h = (0.3 * narrowest / s[k]).clamp(1e-3, 0.3);
+    let nodes = (8.5 / h).ceil() as i64;
+    let terms = (-nodes..=nodes).map(|i| {
+        let z = h * i as f64;
+        let t = m[k] + s[k] * z;
+        let mut others: Vec<f64> = (0..m.len())
+            .filter(|&c| c != k)
+            .map(|c| 0.5 * libm::erfc((m[c] - t) / (s[c] * std::f64::consts::SQRT_2)))
+            .collect();
+        // Sorted factors: the product does not depend on the names of the classes.
+        others.sort_unstable_by(f64::total_cmp);
+        (-0.5 * z * z).exp() * others.iter().product::<f64>()
+    });
+    h * terms.sum::<f64>() / (2.0 * std::f64::consts::PI).sqrt()
+}
+
 impl LabelRegression {
     /// Conditions on the labels. `noise > 0` is the variance of e.
     pub fn new(task: &Task, noise: f64) -> Result<Self> {
@@ -163,6 +202,19 @@ mod tests {
         let at = gp.predict(&ks, &Mat::from_fn(1, 2, |_, _| 1.0), &Mat::zeros(1, 2)).unwrap();
         assert!((at.mean[(0, 0)] - 3.0 / 3.5).abs() < 1e-14 && (at.mean[(0, 1)] + 3.0 / 3.5).abs() < 1e-14);
         assert!((at.var[(0, 0)] - 0.5 / 3.5).abs() < 1e-14);
+    }
+
+    #[test]
+    fn the_largest_target() {
+        // Two classes: the chance is that of one normal variable above another.
+        let mean = Mat::from_fn(2, 2, |i, j| if j == 0 { 0.4 * i as f64 } else { -0.3 });
+        let var = Mat::from_fn(2, 2, |_, j| if j == 0 { 0.5 } else { 0.001 });
+        let got = Regressed { mean: mean.clone(), var }.largest_target_probabilities(0.1);
+        for i in 0..2 {
+            let z = (mean[(i, 0)] + 0.3) / (0.5f64 + 0.001 + 0.2).sqrt();
+            let want = 0.5 * libm::erfc(-z / std::f64::consts::SQRT_2);
+            assert!((got[(i, 0)] - want).abs() < 1e-9, "{} and {want}", got[(i, 0)]);
+        }
     }
 
     #[test]

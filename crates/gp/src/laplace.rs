@@ -90,6 +90,11 @@ impl Laplace {
         Ok(Self { mode, log_marginal, steps, converged, residual, pi, blocks, tau: task.tau() })
     }
 
+    /// The temperature of its task.
+    pub fn tau(&self) -> f64 {
+        self.tau
+    }
+
     /// Latent mean `a* + k*' (y - pi)` and covariance `k** I - k*' (E - E R (R'ER)^-1 R'E) k*` of f at Q points.
     /// `ks`: C of [N, Q]; `kss` and `astar`: [Q, C], in the units of f.
     pub fn predict(&self, ks: &[Mat<f64>], kss: &Mat<f64>, astar: &Mat<f64>) -> Result<LaplacePrediction> {

@@ -37,6 +37,8 @@
 //! | What do other models say? | [`exact`], [`ove`], [`laplace`] |
 
 pub mod episode;
+pub mod classifier;
+mod conditional;
 mod error;
 pub mod exact;
 pub mod gauss;

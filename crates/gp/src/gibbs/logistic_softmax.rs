@@ -1,9 +1,9 @@
 //! The blocked Gibbs sampler of the logistic-softmax model: {lambda, M, Omega} | X, then X | M, Omega.
 
-use super::conditional::Conditional;
 use super::prior::Prior;
 use super::query::{Query, QueryGradient};
 use super::{Chains, score, stream};
+use crate::conditional::Conditional;
 use crate::linalg::{dot, sum_any_order};
 use crate::polya_gamma::PolyaGamma;
 use crate::quadrature::Precision;

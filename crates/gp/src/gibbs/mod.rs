@@ -15,7 +15,6 @@
 //!
 //! Chain i draws from its own stream `(seed, "gibbs", i)`: results do not depend on how many chains run or in what order.
 
-mod conditional;
 pub mod logistic_softmax;
 pub mod one_vs_each;
 mod prior;
@@ -25,6 +24,7 @@ mod testing;
 
 pub use logistic_softmax::LogisticSoftmaxGibbs;
 pub use one_vs_each::OneVsEachGibbs;
+pub(crate) use prior::root;
 pub use query::{Query, QueryGradient};
 
 use crate::{Error, Result, query};

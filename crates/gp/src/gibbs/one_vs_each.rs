@@ -2,12 +2,12 @@
 //!
 //! `psi = A x` has N (C - 1) entries; its Gaussian conditional has prior N(A a, A K A'), linear term 1/2 and precision omega.
 
-use super::conditional::Conditional;
 use super::prior::Prior;
 use super::query::{Query, QueryGradient};
 use super::{Chains, score, stream};
+use crate::conditional::Conditional;
 use crate::linalg::{dot, mul_vec, product};
-use crate::ove::Differences;
+use crate::ove::{self, Differences};
 use crate::polya_gamma::PolyaGamma;
 use crate::quadrature::Precision;
 use crate::quadrature::log_sigmoid::e_log_sigmoid;
@@ -215,18 +215,9 @@ impl Latent {
         Self { mean, cov, u, ru }
     }
 
-    /// Mean and variance of `x_k - x_c`.
-    fn difference(&self, k: usize, c: usize) -> (f64, f64) {
-        let var = self.cov[(k, k)] + self.cov[(c, c)] - self.cov[(k, c)] - self.cov[(c, k)];
-        (self.mean[k] - self.mean[c], var.max(0.0))
-    }
-
     fn add_score(&self, weight: f64, i: usize, scores: &mut Mat<f64>) -> Result<()> {
-        for k in 0..self.mean.len() {
-            for c in (0..self.mean.len()).filter(|&c| c != k) {
-                let (m, v) = self.difference(k, c);
-                scores[(i, k)] += weight * e_log_sigmoid(m, v, Precision::Standard)?.value;
-            }
+        for (k, score) in ove::scores(&self.mean, &self.cov)?.into_iter().enumerate() {
+            scores[(i, k)] += weight * score;
         }
         Ok(())
     }
@@ -237,7 +228,7 @@ impl Latent {
         let (mut mbar, mut vbar) = (vec![0.0; classes], Mat::zeros(classes, classes));
         for k in 0..classes {
             for c in (0..classes).filter(|&c| c != k) {
-                let (m, v) = self.difference(k, c);
+                let (m, v) = ove::difference(&self.mean, &self.cov, k, c);
                 let e = e_log_sigmoid(m, v, Precision::Standard)?;
                 let (dm, dv) = (weight * bar[(i, k)] * e.dmu, weight * bar[(i, k)] * e.dv);
                 mbar[k] += dm;

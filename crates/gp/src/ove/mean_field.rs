@@ -2,6 +2,7 @@
 
 use super::Differences;
 use crate::gauss::Gauss;
+use crate::likelihoods::softmax;
 use crate::linalg::dot;
 use crate::special::{log2cosh_half, pg_mean1};
 use crate::task::check_matrix;
@@ -110,6 +111,20 @@ impl OveMeanField {
             }));
         }
         Ok(OvePrediction { mean, cov })
+    }
+
+    /// `softmax_k sum_{c != k} E log sigma((f_k - f_c) / tau)` at predicted points, [Q, C]: the published prediction.
+    pub fn published_probabilities(&self, at: &OvePrediction) -> Result<Mat<f64>> {
+        let (q, c) = (at.mean.nrows(), at.mean.ncols());
+        let mut out = Mat::zeros(q, c);
+        for i in 0..q {
+            let mean: Vec<f64> = (0..c).map(|j| at.mean[(i, j)] / self.tau).collect();
+            let cov = &at.cov[i] * faer::Scale(1.0 / (self.tau * self.tau));
+            for (j, p) in softmax::probs(&super::scores(&mean, &cov)?, 1.0)?.into_iter().enumerate() {
+                out[(i, j)] = p;
+            }
+        }
+        Ok(out)
     }
 }
 

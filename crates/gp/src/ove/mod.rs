@@ -6,6 +6,8 @@
 
 mod differences;
 mod mean_field;
+mod score;
 
 pub use differences::Differences;
+pub(crate) use score::{difference, scores};
 pub use mean_field::{OveMeanField, OvePrediction};

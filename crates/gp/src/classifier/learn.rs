@@ -1,0 +1,225 @@
+//! Hyperparameters by L-BFGS on the bound of the log evidence.
+
+use super::collapsed::Marginals;
+use super::posterior::{Objective, objective};
+use super::{GpClassifier, Likelihood};
+use crate::kernels::{Kernel, KernelGradient, inverse_softplus, softplus, softplus_slope};
+use crate::{Error, Result};
+use argmin::core::{CostFunction, Executor, Gradient, State};
+use argmin::solver::linesearch::MoreThuenteLineSearch;
+use argmin::solver::quasinewton::LBFGS;
+use faer::Mat;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+
+/// Learned hyperparameters (those of the kernel stand in the kernel).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Learned {
+    /// Temperature; 1 for [`Likelihood::Gaussian`].
+    pub tau: f64,
+    /// Prior mean of all latent functions.
+    pub prior_mean: f64,
+    /// Noise variance of [`Likelihood::Gaussian`]; 0 otherwise.
+    pub noise: f64,
+    /// The bound of the log evidence of the points the hyperparameters were learned on.
+    pub bound: f64,
+    /// Evaluations of the bound.
+    pub evaluations: usize,
+    /// Whether L-BFGS came to rest; if not, the best point met is used.
+    pub converged: bool,
+}
+
+/// A parameter moves at most this far from its start (in log units, the mean in its own): `start + REACH tanh(u / REACH)`.
+const REACH: f64 = 6.0;
+/// L-BFGS iterations at most.
+const ITERATIONS: u64 = 25;
+/// Rest: a slope or a change of the bound per point below this.
+const REST_SLOPE: f64 = 2e-3;
+const REST_CHANGE: f64 = 1e-4;
+
+/// Kernel, level (temperature or noise) and prior mean for free parameters u, all 0 at the start.
+#[derive(Debug, Clone)]
+struct Parameters {
+    kernel: Kernel,
+    level: f64,
+    mean: f64,
+    scales: bool,
+}
+
+/// The hyperparameters at one u.
+struct At {
+    kernel: Kernel,
+    level: f64,
+    mean: f64,
+}
+
+impl Parameters {
+    fn new(settings: &GpClassifier, kernel: Kernel) -> Self {
+        let gaussian = settings.likelihood == Likelihood::Gaussian;
+        let level = if gaussian { 0.1 * settings.tau * settings.tau } else { settings.tau };
+        let scales = gaussian || kernel.raw_scale.len() > 1;
+        Self { kernel, level, mean: settings.prior_mean, scales }
+    }
+
+    /// All that is learned, in the order mean, log level, log shape, log scales.
+    fn start(&self) -> Vec<f64> {
+        let mut start = vec![self.mean, self.level.ln()];
+        if self.kernel.has_shape() {
+            start.push(self.kernel.shape().ln());
+        }
+        if self.scales {
+            start.extend((0..self.kernel.raw_scale.len()).map(|c| softplus(self.kernel.raw_scale[c]).ln()));
+        }
+        start
+    }
+
+    fn at(&self, u: &[f64]) -> Result<At> {
+        let log: Vec<f64> = self.start().iter().zip(u).map(|(s, u)| s + REACH * (u / REACH).tanh()).collect();
+        let mut kernel = self.kernel.clone();
+        let mut rest = log[2..].iter();
+        if kernel.has_shape() {
+            if let Some(l) = rest.next() {
+                kernel.raw_shape = inverse_softplus("kernel shape", l.exp())?;
+            }
+        }
+        for (raw_scale, l) in kernel.raw_scale.iter_mut().zip(rest) {
+            *raw_scale = inverse_softplus("output scale", l.exp())?;
+        }
+        Ok(At { kernel, level: log[1].exp(), mean: log[0] })
+    }
+
+    /// The slope in u from those in mean, level and raw kernel parameters.
+    fn slope(&self, u: &[f64], at: &At, got: &Objective, bar: &KernelGradient) -> Vec<f64> {
+        let by_log = |raw: f64, bar: f64| bar / softplus_slope(raw) * softplus(raw);
+        let kernel = &at.kernel;
+        let mut slope = vec![got.dmean, got.dlevel * at.level];
+        if kernel.has_shape() {
+            slope.push(by_log(kernel.raw_shape, bar.raw_shape));
+        }
+        if self.scales {
+            slope.extend(kernel.raw_scale.iter().zip(&bar.raw_scale).map(|(&r, &b)| by_log(r, b)));
+        }
+        slope.iter().zip(u).map(|(s, u)| s * (1.0 - (u / REACH).tanh().powi(2))).collect()
+    }
+}
+
+/// The negative bound per point as a function of u, with what one evaluation leaves for the next.
+struct Problem<'a> {
+    settings: &'a GpClassifier,
+    parameters: Parameters,
+    x: &'a Mat<f64>,
+    y: &'a [usize],
+    classes: usize,
+    memory: RefCell<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    /// u, value and slope of the last evaluation: the optimiser asks for the two separately.
+    last: Option<(Vec<f64>, f64, Vec<f64>)>,
+    best: Option<(Vec<f64>, f64)>,
+    /// Means and variances of q(F) where the last evaluation ended: the next one starts there.
+    state: Option<Marginals>,
+    evaluations: usize,
+    error: Option<Error>,
+}
+
+impl Problem<'_> {
+    fn evaluate(&self, u: &[f64]) -> Result<(f64, Vec<f64>)> {
+        let mut memory = self.memory.borrow_mut();
+        if let Some((at, value, slope)) = &memory.last
+            && at == u
+        {
+            return Ok((*value, slope.clone()));
+        }
+        let at = self.parameters.at(u)?;
+        let kernel = &at.kernel;
+        let features = kernel.features(self.x.as_ref())?;
+        let base = kernel.within(&features);
+        let k = kernel.scaled(&base, self.classes);
+        let got = objective(self.settings, k, self.y, at.level, at.mean, &mut memory.state)?;
+        let mut bar = KernelGradient::zeros(kernel);
+        let base_bar = kernel.pull_scale(&base, &got.dk, &mut bar);
+        let mut unused = Mat::zeros(features.dim(), features.points());
+        kernel.pull_within(&features, &base, &base_bar, &mut unused, &mut bar);
+        let slope = self.parameters.slope(u, &at, &got, &bar);
+        let per_point = -1.0 / self.y.len() as f64;
+        let (value, slope) = (got.value * per_point, slope.iter().map(|s| s * per_point).collect::<Vec<f64>>());
+        memory.evaluations += 1;
+        if memory.best.as_ref().is_none_or(|(_, best)| value < *best) {
+            memory.best = Some((u.to_vec(), value));
+        }
+        memory.last = Some((u.to_vec(), value, slope.clone()));
+        Ok((value, slope))
+    }
+
+    /// The optimiser knows only its own kind of error: ours is kept aside.
+    fn keep_error<T>(&self, result: Result<T>) -> std::result::Result<T, argmin::core::Error> {
+        result.map_err(|error| {
+            let text = argmin::core::Error::msg(error.to_string());
+            self.memory.borrow_mut().error = Some(error);
+            text
+        })
+    }
+}
+
+impl CostFunction for &Problem<'_> {
+    type Param = Vec<f64>;
+    type Output = f64;
+
+    fn cost(&self, u: &Vec<f64>) -> std::result::Result<f64, argmin::core::Error> {
+        self.keep_error(self.evaluate(u)).map(|(value, _)| value)
+    }
+}
+
+impl Gradient for &Problem<'_> {
+    type Param = Vec<f64>;
+    type Gradient = Vec<f64>;
+
+    fn gradient(&self, u: &Vec<f64>) -> std::result::Result<Vec<f64>, argmin::core::Error> {
+        self.keep_error(self.evaluate(u)).map(|(_, slope)| slope)
+    }
+}
+
+/// Maximises the bound over the hyperparameters, or evaluates it once if they stay fixed.
+pub(super) fn learn(
+    settings: &GpClassifier,
+    kernel: Kernel,
+    x: &Mat<f64>,
+    y: &[usize],
+    classes: usize,
+) -> Result<(Kernel, Learned)> {
+    let parameters = Parameters::new(settings, kernel);
+    let start = vec![0.0; parameters.start().len()];
+    let problem = Problem { settings, parameters, x, y, classes, memory: RefCell::default() };
+    problem.evaluate(&start)?;
+    let mut converged = true;
+    if settings.learn {
+        let search = MoreThuenteLineSearch::new();
+        let solver = LBFGS::new(search, 5)
+            .with_tolerance_grad(REST_SLOPE)
+            .and_then(|solver| solver.with_tolerance_cost(REST_CHANGE));
+        let outcome = solver.and_then(|solver| {
+            Executor::new(&problem, solver).configure(|state| state.param(start).max_iters(ITERATIONS)).run()
+        });
+        converged = outcome.is_ok_and(|done| done.state.get_iter() < ITERATIONS);
+    }
+    let memory = problem.memory.into_inner();
+    // A failed line search ends at the best point met; a failed evaluation is the caller's to know.
+    if let Some(error) = memory.error {
+        return Err(error);
+    }
+    let (u, value) = memory.best.ok_or(Error::Empty { what: "evaluations of the bound", needed: 1 })?;
+    let At { kernel, level, mean } = problem.parameters.at(&u)?;
+    let gaussian = settings.likelihood == Likelihood::Gaussian;
+    let learned = Learned {
+        prior_mean: mean,
+        tau: if gaussian { 1.0 } else { level },
+        noise: if gaussian { level } else { 0.0 },
+        bound: -value * y.len() as f64,
+        evaluations: memory.evaluations,
+        converged,
+    };
+    Ok((kernel, learned))
+}

@@ -1,0 +1,219 @@
+//! A classifier on plain vectors: `fit`, `predict_proba`, `predict`, `save`, `load`.
+//!
+//! ```
+//! use faer::Mat;
+//! use siskin_gp::classifier::GpClassifier;
+//! // Two half-moons of three points each, the classes 0 and 1.
+//! let x = Mat::from_fn(6, 2, |i, j| [[0., 1.], [0.7, 0.7], [1., 0.], [1., 2.], [1.7, 1.7], [2., 1.]][i][j]);
+//! let mut model = GpClassifier::default();
+//! model.fit(x.as_ref(), &[0, 0, 0, 1, 1, 1])?;
+//! let at = model.predictions(x.as_ref())?;
+//! assert_eq!(at.classes(), [0, 0, 0, 1, 1, 1]);
+//! assert!(at.entropy.iter().all(|h| *h < 2f64.ln()));
+//! # Ok::<(), siskin_gp::Error>(())
+//! ```
+
+mod collapsed;
+mod inputs;
+mod learn;
+mod posterior;
+mod store;
+
+use crate::kernels::{Features, Kernel};
+use crate::predict::entropy;
+use crate::{Error, Result};
+use faer::{Mat, MatRef};
+use inputs::{Standardiser, check_features, count_classes, spread_subset};
+pub use learn::Learned;
+use learn::learn;
+use posterior::Fitted;
+
+/// How class probabilities arise from the latent functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Likelihood {
+    /// `sigma(f_k / tau) / sum_c sigma(f_c / tau)`.
+    #[default]
+    LogisticSoftmax,
+    /// `exp(f_k / tau) / sum_c exp(f_c / tau)` with Laplace's approximation; probabilities by Monte Carlo with a fixed stream.
+    Softmax,
+    /// `prod_{c != k} sigma((f_k - f_c) / tau)`, mean field over N (C - 1) differences: for small N C.
+    OneVsEach,
+    /// Regression on labels +1 and -1 with Gaussian noise; the probability of a class is the chance that its noisy target
+    /// is the largest.
+    Gaussian,
+}
+
+/// How the posterior of the logistic-softmax model is found. The other likelihoods have one way each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Inference {
+    /// Coordinate ascent on the collapsed bound: fast, a little under-confident.
+    #[default]
+    Collapsed,
+    /// Natural-gradient ascent on the direct bound: slower, close to the exact posterior. Better where the prior mean is far from 0.
+    Direct,
+}
+
+/// A Gaussian-process classifier: settings first, then [`GpClassifier::fit`].
+///
+/// Prior mean, temperature, kernel shape and per-class output scales are learned by maximising the bound of the log evidence
+/// with L-BFGS. A shared output scale `s` stays as given: scale `s` at temperature `tau` is the same model as scale 1 at
+/// temperature `tau / sqrt s` (for [`Likelihood::Gaussian`] the scale is learned, and the noise in place of the temperature).
+#[derive(Debug, Clone)]
+pub struct GpClassifier {
+    /// The kernel; `None` is RBF starting at the median distance between training points.
+    pub kernel: Option<Kernel>,
+    /// The likelihood.
+    pub likelihood: Likelihood,
+    /// How the posterior is found.
+    pub inference: Inference,
+    /// Shift and scale every input column to mean 0 and standard deviation 1 (columns that do not vary are only shifted).
+    pub standardise: bool,
+    /// Start of the prior mean of all latent functions. With many classes a logistic-softmax model can be confident only if it
+    /// is negative: at 0 half of every sigmoid is taken before the data speak.
+    pub prior_mean: f64,
+    /// Start of the temperature; for [`Likelihood::Gaussian`] the noise starts at its square times 0.1.
+    pub tau: f64,
+    /// Learn the hyperparameters; otherwise they stay where they start.
+    pub learn: bool,
+    /// Learn them on at most this many training points, spread over all classes. The posterior always uses all points.
+    pub learn_points: usize,
+    fitted: Option<Model>,
+}
+
+/// All that prediction needs.
+#[derive(Debug, Clone)]
+struct Model {
+    standardiser: Standardiser,
+    kernel: Kernel,
+    /// Training points after standardisation, [N, D].
+    x: Mat<f64>,
+    features: Features,
+    y: Vec<usize>,
+    classes: usize,
+    posterior: Fitted,
+    learned: Learned,
+}
+
+/// What is predicted at M points.
+#[derive(Debug, Clone)]
+pub struct Predictions {
+    /// Class probabilities, [M, C].
+    pub probs: Mat<f64>,
+    /// Latent mean, [M, C].
+    pub mean: Mat<f64>,
+    /// Latent variance, [M, C]: near the prior's where the training points say nothing.
+    pub var: Mat<f64>,
+    /// Entropy of the probabilities in nats, [M].
+    pub entropy: Vec<f64>,
+}
+
+impl Predictions {
+    /// The most probable class of each point (the first of equals), [M].
+    pub fn classes(&self) -> Vec<usize> {
+        let best = |i: usize| {
+            (1..self.probs.ncols()).fold(0, |b, c| if self.probs[(i, c)] > self.probs[(i, b)] { c } else { b })
+        };
+        (0..self.probs.nrows()).map(best).collect()
+    }
+}
+
+impl Default for GpClassifier {
+    /// Logistic-softmax, RBF kernel, inputs standardised, hyperparameters learned on at most 150 points.
+    fn default() -> Self {
+        Self {
+            kernel: None,
+            likelihood: Likelihood::default(),
+            inference: Inference::default(),
+            standardise: true,
+            prior_mean: -1.0,
+            tau: 0.5,
+            learn: true,
+            learn_points: 150,
+            fitted: None,
+        }
+    }
+}
+
+impl GpClassifier {
+    /// Learns from N points `x` [N, D] with labels `y` in `0..C`, every class at least once.
+    pub fn fit(&mut self, x: MatRef<'_, f64>, y: &[usize]) -> Result<()> {
+        self.fitted = None;
+        let classes = count_classes(y)?;
+        check_features(x, y.len())?;
+        self.check_settings()?;
+        let standardiser = if self.standardise { Standardiser::of(x) } else { Standardiser::none(x.ncols()) };
+        let x = standardiser.apply(x);
+        let start = self.start_kernel(&x)?;
+        start.check(classes)?;
+        let subset = spread_subset(y, classes, self.learn_points);
+        let small = Mat::from_fn(subset.len(), x.ncols(), |i, j| x[(subset[i], j)]);
+        let small_y: Vec<usize> = subset.iter().map(|&i| y[i]).collect();
+        let (kernel, learned) = learn(self, start, &small, &small_y, classes)?;
+        let features = kernel.features(x.as_ref())?;
+        let guess = posterior::Guess { x: &small, y: &small_y };
+        let posterior = Fitted::new(self, &kernel, &learned, &features, y, classes, Some(guess))?;
+        let y = y.to_vec();
+        self.fitted = Some(Model { standardiser, kernel, x, features, y, classes, posterior, learned });
+        Ok(())
+    }
+
+    /// Probabilities, latent moments and entropy at M points `x` [M, D].
+    pub fn predictions(&self, x: MatRef<'_, f64>) -> Result<Predictions> {
+        let model = self.model()?;
+        check_features(x, x.nrows())?;
+        let got = x.ncols();
+        if got != model.x.ncols() {
+            return Err(Error::Shape { what: "columns of x", expected: model.x.ncols(), got });
+        }
+        let x = model.standardiser.apply(x);
+        let features = model.kernel.features(x.as_ref())?;
+        let ks = model.kernel.scaled(&model.kernel.between(&model.features, &features)?, model.classes);
+        let diag = model.kernel.scaled(&model.kernel.diag(&features), model.classes);
+        let kss = Mat::from_fn(x.nrows(), model.classes, |i, c| diag[c][(i, 0)]);
+        let astar = Mat::from_fn(x.nrows(), model.classes, |_, _| model.learned.prior_mean);
+        let (mean, var, probs) = model.posterior.predict(&ks, &kss, &astar)?;
+        let entropy = entropy(&probs);
+        Ok(Predictions { probs, mean, var, entropy })
+    }
+
+    /// Class probabilities at M points, [M, C].
+    pub fn predict_proba(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
+        Ok(self.predictions(x)?.probs)
+    }
+
+    /// The most probable class of M points.
+    pub fn predict(&self, x: MatRef<'_, f64>) -> Result<Vec<usize>> {
+        Ok(self.predictions(x)?.classes())
+    }
+
+    /// The hyperparameters and how they were found.
+    pub fn learned(&self) -> Result<&Learned> {
+        Ok(&self.model()?.learned)
+    }
+
+    /// The kernel with its learned parameters.
+    pub fn fitted_kernel(&self) -> Result<&Kernel> {
+        Ok(&self.model()?.kernel)
+    }
+
+    fn model(&self) -> Result<&Model> {
+        self.fitted.as_ref().ok_or(Error::NotFitted)
+    }
+
+    fn check_settings(&self) -> Result<()> {
+        if !(self.tau > 0.0 && self.tau.is_finite()) {
+            return Err(Error::OutOfRange { what: "tau", value: self.tau, must: "> 0 and finite" });
+        }
+        if !self.prior_mean.is_finite() {
+            return Err(Error::OutOfRange { what: "prior mean", value: self.prior_mean, must: "finite" });
+        }
+        Ok(())
+    }
+
+    fn start_kernel(&self, x: &Mat<f64>) -> Result<Kernel> {
+        match &self.kernel {
+            Some(kernel) => Ok(kernel.clone()),
+            None => inputs::rbf_at_median_distance(x),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Bound, posterior and prediction of each likelihood.
+
+use super::collapsed::{Collapsed, Marginals};
+use super::{GpClassifier, Inference, Learned, Likelihood};
+use crate::exact::LabelRegression;
+use crate::gibbs::{root, stream};
+use crate::inference::{NaturalOptions, SignedGauss, natural};
+use crate::kernels::{Features, Kernel};
+use crate::laplace::Laplace;
+use crate::likelihoods::softmax;
+use crate::linalg::sum_any_order;
+use crate::ove::OveMeanField;
+use crate::predict::Posterior;
+use crate::quadrature::Precision;
+use crate::{Gradient, Result, Task};
+use faer::{Mat, Scale};
+use rand::RngExt;
+use rand_distr::StandardNormal;
+
+/// Sweeps of mean field or Newton steps at most.
+const SWEEPS: usize = 200;
+/// Sweeps for one evaluation of the collapsed bound that starts where another ended, and for the first one.
+const WARM_SWEEPS: usize = 2;
+const COLD_SWEEPS: usize = 12;
+/// The sweeps of a posterior rest when one gains less than this per point.
+const REST_GAIN: f64 = 5e-4;
+/// Draws for the probabilities of [`Likelihood::Softmax`].
+const DRAWS: usize = 1000;
+
+/// A bound and its slopes in the kernel matrices and the level (temperature or noise).
+pub(super) struct Objective {
+    pub(super) value: f64,
+    pub(super) dk: Vec<Mat<f64>>,
+    pub(super) dlevel: f64,
+    /// In a prior mean shared by all points and classes.
+    pub(super) dmean: f64,
+}
+
+/// The bound of the log evidence; `state` carries q(F) from one call to the next and only saves sweeps.
+pub(super) fn objective(
+    settings: &GpClassifier,
+    k: Vec<Mat<f64>>,
+    y: &[usize],
+    level: f64,
+    mean: f64,
+    state: &mut Option<Marginals>,
+) -> Result<Objective> {
+    let gaussian = settings.likelihood == Likelihood::Gaussian;
+    let task = task(k, y, if gaussian { 1.0 } else { level }, mean)?;
+    let of = |g: Gradient| Objective { value: g.value, dmean: total(&g.da), dk: g.dk, dlevel: g.dtau };
+    match settings.likelihood {
+        Likelihood::LogisticSoftmax => match settings.inference {
+            Inference::Collapsed => collapsed_bound(&task, state).map(of),
+            Inference::Direct => direct_bound(&task).map(of),
+        },
+        Likelihood::Softmax => Ok(of(Laplace::new(&task, SWEEPS)?.gradient(&task))),
+        Likelihood::OneVsEach => Ok(of(OveMeanField::new(&task, SWEEPS, 1e-6)?.gradient(&task))),
+        Likelihood::Gaussian => {
+            let g = LabelRegression::new(&task, level)?.loss_gradient();
+            let back = -(task.points() as f64) * task.classes() as f64;
+            let dk = g.dk.into_iter().map(|d| d * Scale(back)).collect();
+            Ok(Objective { value: g.value * back, dk, dlevel: g.dnoise * back, dmean: total(&g.da) * back })
+        }
+    }
+}
+
+/// The collapsed bound after some sweeps from where the last evaluation ended, and its slope by the envelope rule:
+/// generalised expectation maximisation, in which q(F) is carried along.
+fn collapsed_bound(task: &Task, state: &mut Option<Marginals>) -> Result<Gradient> {
+    let most = if state.is_some() { WARM_SWEEPS } else { COLD_SWEEPS };
+    let fit = Collapsed::run(&task.standardise(), state.take(), most, REST_GAIN)?;
+    let gradient = fit.gradient(task);
+    *state = Some((fit.mu, fit.v));
+    Ok(gradient)
+}
+
+/// The direct bound at the end of natural-gradient ascent; its slope by the envelope rule.
+fn direct_bound(task: &Task) -> Result<Gradient> {
+    let options = NaturalOptions { max_steps: 60, tolerance: 1e-4, precision: Precision::Fast };
+    let fit = natural(&task.standardise(), options)?;
+    let mut abar = Mat::zeros(task.points(), task.classes());
+    let mut kbar = Vec::with_capacity(task.classes());
+    for (c, block) in fit.blocks.iter().enumerate() {
+        let r = block.r();
+        kbar.push(Mat::from_fn(task.points(), task.points(), |i, j| 0.5 * (block.g[i] * block.g[j] - r[(i, j)])));
+        abar.col_as_slice_mut(c).copy_from_slice(&block.g);
+    }
+    Ok(task.gradient(fit.bound(), kbar, abar))
+}
+
+/// The sum of all entries, in an order that does not depend on the names of the classes.
+fn total(m: &Mat<f64>) -> f64 {
+    sum_any_order(&mut (0..m.ncols()).map(|c| m.col_as_slice(c).iter().sum()).collect::<Vec<f64>>())
+}
+
+fn task(k: Vec<Mat<f64>>, y: &[usize], tau: f64, mean: f64) -> Result<Task> {
+    let a = Mat::from_fn(y.len(), k.len(), |_, _| mean);
+    Task::new(k, y.to_vec(), a, tau)
+}
+
+/// The posterior given all training points.
+#[derive(Debug, Clone)]
+pub(super) enum Fitted {
+    LogisticSoftmax { posterior: Posterior, sites: Sites },
+    Softmax(Laplace),
+    OneVsEach(OveMeanField),
+    Gaussian(LabelRegression),
+}
+
+/// The sites of the logistic-softmax posterior, [N, C] each: enough to rebuild it.
+#[derive(Debug, Clone)]
+pub(super) struct Sites {
+    pub(super) b: Mat<f64>,
+    pub(super) w: Mat<f64>,
+}
+
+impl Sites {
+    fn posterior(&self, task: &Task) -> Result<Posterior> {
+        let x = task.standardise();
+        let block = |c: usize| {
+            SignedGauss::new(&x.k[c], self.w.col_as_slice(c), self.b.col_as_slice(c), x.a.col_as_slice(c))
+        };
+        Posterior::new((0..task.classes()).map(block).collect::<Result<Vec<_>>>()?, task.tau())
+    }
+}
+
+/// Points whose posterior, cheap to find, foretells that of all.
+pub(super) struct Guess<'a> {
+    pub(super) x: &'a Mat<f64>,
+    pub(super) y: &'a [usize],
+}
+
+impl Fitted {
+    pub(super) fn new(
+        settings: &GpClassifier,
+        kernel: &Kernel,
+        learned: &Learned,
+        features: &Features,
+        y: &[usize],
+        classes: usize,
+        guess: Option<Guess<'_>>,
+    ) -> Result<Self> {
+        let base = kernel.within(features);
+        let task = task(kernel.scaled(&base, classes), y, learned.tau, learned.prior_mean)?;
+        Ok(match settings.likelihood {
+            Likelihood::LogisticSoftmax => {
+                let sites = match settings.inference {
+                    Inference::Collapsed => collapsed_sites(kernel, features, &task, guess)?,
+                    Inference::Direct => direct_sites(&task)?,
+                };
+                Self::from_sites(&task, sites)?
+            }
+            Likelihood::Softmax => Self::Softmax(Laplace::new(&task, SWEEPS)?),
+            Likelihood::OneVsEach => Self::OneVsEach(OveMeanField::new(&task, SWEEPS, 1e-6)?),
+            Likelihood::Gaussian => Self::Gaussian(LabelRegression::new(&task, learned.noise)?),
+        })
+    }
+
+    /// The logistic-softmax posterior with given sites.
+    pub(super) fn rebuild(
+        kernel: &Kernel,
+        learned: &Learned,
+        features: &Features,
+        y: &[usize],
+        classes: usize,
+        sites: Sites,
+    ) -> Result<Self> {
+        let k = kernel.scaled(&kernel.within(features), classes);
+        Self::from_sites(&task(k, y, learned.tau, learned.prior_mean)?, sites)
+    }
+
+    fn from_sites(task: &Task, sites: Sites) -> Result<Self> {
+        Ok(Self::LogisticSoftmax { posterior: sites.posterior(task)?, sites })
+    }
+
+    /// Latent mean and variance and class probabilities at M points, [M, C] each.
+    /// `ks`: C of [N, M]; `kss`, `astar`: [M, C].
+    pub(super) fn predict(
+        &self,
+        ks: &[Mat<f64>],
+        kss: &Mat<f64>,
+        astar: &Mat<f64>,
+    ) -> Result<(Mat<f64>, Mat<f64>, Mat<f64>)> {
+        match self {
+            Self::LogisticSoftmax { posterior, .. } => {
+                let latent = posterior.latent(ks, kss, astar)?;
+                let probs = latent.probs(Precision::Standard)?;
+                Ok((latent.mean, latent.var, probs))
+            }
+            Self::Softmax(laplace) => {
+                let at = laplace.predict(ks, kss, astar)?;
+                let probs = softmax_probs(&at.mean, &at.cov, laplace.tau())?;
+                Ok((at.mean, diagonals(&at.cov), probs))
+            }
+            Self::OneVsEach(posterior) => {
+                let at = posterior.predict(ks, kss, astar)?;
+                let probs = posterior.published_probabilities(&at)?;
+                Ok((at.mean, diagonals(&at.cov), probs))
+            }
+            Self::Gaussian(regression) => {
+                let at = regression.predict(ks, kss, astar)?;
+                let probs = at.largest_target_probabilities(regression.noise());
+                Ok((at.mean, at.var, probs))
+            }
+        }
+    }
+}
+
+fn collapsed_sites(
+    kernel: &Kernel,
+    features: &Features,
+    task: &Task,
+    guess: Option<Guess<'_>>,
+) -> Result<Sites> {
+    let start = match guess.filter(|guess| guess.y.len() < task.points()) {
+        None => None,
+        Some(guess) => {
+            // The posterior of the few, seen from all points.
+            let few = kernel.features(guess.x.as_ref())?;
+            let few_k = kernel.scaled(&kernel.within(&few), task.classes());
+            let few_task = self::task(few_k, guess.y, task.tau(), task.a()[(0, 0)])?;
+            let fit = Collapsed::run(&few_task.standardise(), None, SWEEPS, REST_GAIN)?;
+            let posterior = Sites { b: fit.sites.b, w: fit.sites.w }.posterior(&few_task)?;
+            let ks = kernel.scaled(&kernel.between(&few, features)?, task.classes());
+            let kss = Mat::from_fn(task.points(), task.classes(), |i, c| task.k()[c][(i, i)]);
+            let latent = posterior.latent(&ks, &kss, task.a())?;
+            let tau = task.tau();
+            Some((latent.mean * Scale(1.0 / tau), latent.var * Scale(1.0 / (tau * tau))))
+        }
+    };
+    let fit = Collapsed::run(&task.standardise(), start, SWEEPS, REST_GAIN)?;
+    Ok(Sites { b: fit.sites.b, w: fit.sites.w })
+}
+
+fn direct_sites(task: &Task) -> Result<Sites> {
+    let fit = natural(&task.standardise(), NaturalOptions { max_steps: SWEEPS, tolerance: 1e-4, ..Default::default() })?;
+    let w = Mat::from_fn(task.points(), task.classes(), |i, c| fit.blocks[c].w[i]);
+    Ok(Sites { b: fit.b, w })
+}
+
+/// `E softmax(f / tau)` over correlated Gaussians by [`DRAWS`] draws of a fixed stream, each with its mirror image.
+fn softmax_probs(mean: &Mat<f64>, cov: &[Mat<f64>], tau: f64) -> Result<Mat<f64>> {
+    let c = mean.ncols();
+    let mut probs = Mat::zeros(mean.nrows(), c);
+    for (i, cov) in cov.iter().enumerate() {
+        let root = root(cov)?;
+        let mut rng = stream(0, "softmax", i as u64);
+        for _ in 0..DRAWS / 2 {
+            let z: Vec<f64> = (0..c).map(|_| rng.sample(StandardNormal)).collect();
+            let shift = crate::linalg::mul_vec(&root, &z);
+            for sign in [1.0, -1.0] {
+                let f: Vec<f64> = (0..c).map(|j| mean[(i, j)] + sign * shift[j]).collect();
+                for (j, p) in softmax::probs(&f, tau)?.into_iter().enumerate() {
+                    probs[(i, j)] += p / (2 * (DRAWS / 2)) as f64;
+                }
+            }
+        }
+    }
+    Ok(probs)
+}
+
+fn diagonals(cov: &[Mat<f64>]) -> Mat<f64> {
+    Mat::from_fn(cov.len(), cov.first().map_or(0, Mat::ncols), |i, c| cov[i][(c, c)].max(0.0))
+}

@@ -1,0 +1,238 @@
+//! Saving and loading: one safetensors file, arrays as tensors, everything else as JSON in its header.
+
+use super::inputs::{Standardiser, check_features, count_classes};
+use super::posterior::{Fitted, Sites};
+use super::{GpClassifier, Inference, Learned, Likelihood, Model};
+use crate::kernels::{Kernel, KernelKind};
+use crate::{Error, Result};
+use faer::Mat;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Key of the JSON in the header.
+const KEY: &str = "siskin-gp-classifier";
+/// Raised when the meaning of a stored field changes.
+const VERSION: u32 = 1;
+
+/// All that is no array.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    version: u32,
+    likelihood: String,
+    inference: String,
+    standardise: bool,
+    kernel: String,
+    power: u32,
+    normalise: bool,
+    raw_shape: f64,
+    raw_scale: Vec<f64>,
+    learned: Learned,
+}
+
+const LIKELIHOODS: [(&str, Likelihood); 4] = [
+    ("logistic-softmax", Likelihood::LogisticSoftmax),
+    ("softmax", Likelihood::Softmax),
+    ("one-vs-each", Likelihood::OneVsEach),
+    ("gaussian", Likelihood::Gaussian),
+];
+const INFERENCES: [(&str, Inference); 2] = [("collapsed", Inference::Collapsed), ("direct", Inference::Direct)];
+
+fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> String {
+    table.iter().find(|(_, v)| v == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
+}
+
+fn kernel_name(kind: KernelKind) -> (&'static str, u32) {
+    match kind {
+        KernelKind::Cosine => ("cosine", 1),
+        KernelKind::Linear => ("linear", 1),
+        KernelKind::Rbf => ("rbf", 1),
+        KernelKind::Matern52 => ("matern52", 1),
+        KernelKind::Polynomial { power } => ("polynomial", power),
+    }
+}
+
+fn kernel_kind(name: &str, power: u32) -> Option<KernelKind> {
+    Some(match name {
+        "cosine" => KernelKind::Cosine,
+        "linear" => KernelKind::Linear,
+        "rbf" => KernelKind::Rbf,
+        "matern52" => KernelKind::Matern52,
+        "polynomial" => KernelKind::Polynomial { power },
+        _ => return None,
+    })
+}
+
+impl GpClassifier {
+    /// Writes the fitted classifier to a safetensors file. It keeps the training points: the posterior needs them.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let model = self.model()?;
+        let (kernel, power) = kernel_name(model.kernel.kind);
+        let header = Header {
+            version: VERSION,
+            likelihood: name_of(&LIKELIHOODS, &self.likelihood),
+            inference: name_of(&INFERENCES, &self.inference),
+            standardise: self.standardise,
+            kernel: kernel.to_owned(),
+            power,
+            normalise: model.kernel.normalise,
+            raw_shape: model.kernel.raw_shape,
+            raw_scale: model.kernel.raw_scale.clone(),
+            learned: model.learned.clone(),
+        };
+        let json = serde_json::to_string(&header).map_err(|e| file_error(path, &e))?;
+        let mut arrays = vec![
+            floats("x", &model.x),
+            floats("mean", &row(&model.standardiser.mean)),
+            floats("scale", &row(&model.standardiser.scale)),
+            ("y", Dtype::U64, vec![model.y.len()], model.y.iter().flat_map(|&y| (y as u64).to_le_bytes()).collect()),
+        ];
+        if let Fitted::LogisticSoftmax { sites, .. } = &model.posterior {
+            arrays.push(floats("sites.b", &sites.b));
+            arrays.push(floats("sites.w", &sites.w));
+        }
+        let views = arrays
+            .iter()
+            .map(|(name, dtype, shape, bytes)| Ok((*name, TensorView::new(*dtype, shape.clone(), bytes)?)))
+            .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
+            .map_err(|e| file_error(path, &e))?;
+        let bytes = serialize(views, Some(HashMap::from([(KEY.to_owned(), json)]))).map_err(|e| file_error(path, &e))?;
+        std::fs::write(path, bytes).map_err(|e| file_error(path, &e))
+    }
+
+    /// Reads a classifier written by [`GpClassifier::save`]. Everything is checked as in `fit`.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|e| file_error(path, &e))?;
+        let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| file_error(path, &e))?;
+        let json = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
+        let json = json.ok_or_else(|| file_error(path, &"is a safetensors file, but holds no classifier"))?;
+        let version = serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
+        if version != Some(u64::from(VERSION)) {
+            let found = version.map_or("unknown".to_owned(), |v| v.to_string());
+            let problem = format!("holds a classifier of version {found}, this library reads version {VERSION}");
+            return Err(file_error(path, &problem));
+        }
+        let header: Header = serde_json::from_str(json).map_err(|e| file_error(path, &e))?;
+        let tensors = SafeTensors::deserialize(&bytes).map_err(|e| file_error(path, &e))?;
+        let read = Reader { path, tensors };
+        read.classifier(header)
+    }
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    tensors: SafeTensors<'a>,
+}
+
+impl Reader<'_> {
+    fn classifier(&self, header: Header) -> Result<GpClassifier> {
+        let find = |what: &str, name: &str| file_error(self.path, &format!("unknown {what} `{name}`"));
+        let likelihood = LIKELIHOODS.iter().find(|(name, _)| *name == header.likelihood);
+        let likelihood = likelihood.ok_or_else(|| find("likelihood", &header.likelihood))?.1;
+        let inference = INFERENCES.iter().find(|(name, _)| *name == header.inference);
+        let inference = inference.ok_or_else(|| find("inference", &header.inference))?.1;
+        let kind = kernel_kind(&header.kernel, header.power).ok_or_else(|| find("kernel", &header.kernel))?;
+        let Header { normalise, raw_shape, raw_scale, learned, .. } = header;
+        let kernel = Kernel { kind, normalise, raw_shape, raw_scale };
+
+        let y = self.labels()?;
+        let classes = count_classes(&y)?;
+        kernel.check(classes)?;
+        let x = self.matrix("x")?;
+        check_features(x.as_ref(), y.len())?;
+        let standardiser = Standardiser { mean: self.row("mean", x.ncols())?, scale: self.row("scale", x.ncols())? };
+        let mut out = GpClassifier {
+            kernel: Some(kernel.clone()),
+            likelihood,
+            inference,
+            standardise: header.standardise,
+            prior_mean: learned.prior_mean,
+            tau: learned.tau,
+            ..GpClassifier::default()
+        };
+        out.check_settings()?;
+        let features = kernel.features(x.as_ref())?;
+        let posterior = if likelihood == Likelihood::LogisticSoftmax {
+            let sites = Sites {
+                b: self.sized("sites.b", y.len(), classes)?,
+                w: self.sized("sites.w", y.len(), classes)?,
+            };
+            Fitted::rebuild(&kernel, &learned, &features, &y, classes, sites)?
+        } else {
+            Fitted::new(&out, &kernel, &learned, &features, &y, classes, None)?
+        };
+        out.fitted = Some(Model { standardiser, kernel, x, features, y, classes, posterior, learned });
+        Ok(out)
+    }
+
+    fn tensor(&self, name: &str, dtype: Dtype, dimensions: usize) -> Result<TensorView<'_>> {
+        let tensor = self.tensors.tensor(name).map_err(|e| file_error(self.path, &e))?;
+        if tensor.dtype() != dtype || tensor.shape().len() != dimensions {
+            let problem = format!(
+                "array `{name}` is {:?} with {} dimensions, expected {dtype:?} with {dimensions}",
+                tensor.dtype(),
+                tensor.shape().len()
+            );
+            return Err(file_error(self.path, &problem));
+        }
+        Ok(tensor)
+    }
+
+    fn matrix(&self, name: &'static str) -> Result<Mat<f64>> {
+        let tensor = self.tensor(name, Dtype::F64, 2)?;
+        let (rows, cols) = (tensor.shape()[0], tensor.shape()[1]);
+        let values: Vec<f64> = words(tensor.data()).map(f64::from_le_bytes).collect();
+        let m = Mat::from_fn(rows, cols, |i, j| values[i * cols + j]);
+        crate::task::check_matrix(name, &m, rows, cols)?;
+        Ok(m)
+    }
+
+    fn sized(&self, name: &'static str, rows: usize, cols: usize) -> Result<Mat<f64>> {
+        let m = self.matrix(name)?;
+        crate::task::check_matrix(name, &m, rows, cols)?;
+        Ok(m)
+    }
+
+    fn row(&self, name: &'static str, cols: usize) -> Result<Vec<f64>> {
+        let m = self.sized(name, 1, cols)?;
+        Ok((0..cols).map(|j| m[(0, j)]).collect())
+    }
+
+    fn labels(&self) -> Result<Vec<usize>> {
+        let tensor = self.tensor("y", Dtype::U64, 1)?;
+        words(tensor.data())
+            .map(|bytes| {
+                usize::try_from(u64::from_le_bytes(bytes))
+                    .map_err(|_| file_error(self.path, &"a label does not fit this machine's numbers"))
+            })
+            .collect()
+    }
+}
+
+/// An array as the file has it: name, type, shape, little-endian bytes.
+type Array = (&'static str, Dtype, Vec<usize>, Vec<u8>);
+
+fn floats(name: &'static str, m: &Mat<f64>) -> Array {
+    let bytes = (0..m.nrows()).flat_map(|i| (0..m.ncols()).flat_map(move |j| m[(i, j)].to_le_bytes())).collect();
+    (name, Dtype::F64, vec![m.nrows(), m.ncols()], bytes)
+}
+
+fn row(values: &[f64]) -> Mat<f64> {
+    Mat::from_fn(1, values.len(), |_, j| values[j])
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> + '_ {
+    bytes.chunks_exact(8).map(|chunk| {
+        let mut word = [0; 8];
+        word.copy_from_slice(chunk);
+        word
+    })
+}
+
+fn file_error(path: &Path, problem: &dyn std::fmt::Display) -> Error {
+    Error::File { path: path.display().to_string(), problem: problem.to_string() }
+}
