@@ -145,7 +145,8 @@ mod tests {
         let careful = Gauss::new(k, &w, &b, a).unwrap();
         let quick = Conditional::new(k, &w).unwrap();
         let g = quick.weights(k, &b, a);
-        let close = |x: &[f64], y: &[f64]| x.iter().zip(y).all(|(x, y)| (x - y).abs() < 1e-11 * (1.0 + y.abs()));
+        let close =
+            |x: &[f64], y: &[f64]| x.iter().zip(y).all(|(x, y)| (x - y).abs() < 1e-11 * (1.0 + y.abs()));
         assert!(close(&g, &careful.g) && close(&quick.variances(k), &careful.v));
         assert!((quick.logdet() - careful.logdet).abs() < 1e-12);
         assert!((quick.log_z(k, &b, a, &g) - careful.log_z(&b, a)).abs() < 1e-11);

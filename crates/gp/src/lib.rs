@@ -36,9 +36,9 @@
 //! | How good are kernel, prior mean and temperature? | [`objective`] |
 //! | What do other models say? | [`exact`], [`ove`], [`laplace`] |
 
-pub mod episode;
 pub mod classifier;
 mod conditional;
+pub mod episode;
 mod error;
 pub mod exact;
 pub mod gauss;

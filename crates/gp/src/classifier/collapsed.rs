@@ -25,9 +25,8 @@ pub(super) type Marginals = (Mat<f64>, Mat<f64>);
 impl Collapsed {
     /// Sweeps from `start` (the prior if none) until one gains less than `rest` per point, or `most` are done.
     pub(super) fn run(x: &Standard<'_>, start: Option<Marginals>, most: usize, rest: f64) -> Result<Self> {
-        let (mu, v) = start.unwrap_or_else(|| {
-            (x.a.clone(), Mat::from_fn(x.points(), x.classes(), |i, c| x.k[c][(i, i)]))
-        });
+        let (mu, v) = start
+            .unwrap_or_else(|| (x.a.clone(), Mat::from_fn(x.points(), x.classes(), |i, c| x.k[c][(i, i)])));
         let mut state = Self::sweep(x, Sites::new(Map::Collapsed, x.y, &mu, &v))?;
         for _ in 1..most {
             let next = Self::sweep(x, Sites::new(Map::Collapsed, x.y, &state.mu, &state.v))?;
@@ -101,7 +100,9 @@ mod tests {
         assert!((quick.bound - careful.trace[2]).abs() < 1e-10);
         assert!((&quick.mu * faer::Scale(task.tau()) - careful.mu_f()).norm_max() < 1e-11);
         let end = Collapsed::run(&x, None, 2000, f64::NEG_INFINITY).unwrap().gradient(&task);
-        let want = bound_at_fixed_point(&task, Bound::Collapsed, Order::Collapsed, &Start::Prior, 1e-12, 2000).unwrap();
+        let want =
+            bound_at_fixed_point(&task, Bound::Collapsed, Order::Collapsed, &Start::Prior, 1e-12, 2000)
+                .unwrap();
         assert!((end.value - want.value).abs() < 1e-10);
         assert!(end.dk.iter().zip(&want.dk).all(|(a, b)| (a - b).norm_max() < 1e-9));
         assert!((end.dtau - want.dtau).abs() < 1e-8);

@@ -143,7 +143,8 @@ mod tests {
         let x = Mat::from_fn(4, 2, |i, j| if j == 0 { 0.1 } else { i as f64 });
         let z = Standardiser::of(x.as_ref()).apply(x.as_ref());
         assert!((0..4).all(|i| z[(i, 0)].abs() < 1e-15));
-        let (mean, square): (f64, f64) = (0..4).fold((0.0, 0.0), |(m, s), i| (m + z[(i, 1)], s + z[(i, 1)].powi(2)));
+        let (mean, square): (f64, f64) =
+            (0..4).fold((0.0, 0.0), |(m, s), i| (m + z[(i, 1)], s + z[(i, 1)].powi(2)));
         assert!(mean.abs() < 1e-15 && (square / 4.0 - 1.0).abs() < 1e-15);
     }
 }

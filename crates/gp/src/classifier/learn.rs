@@ -145,7 +145,8 @@ impl Problem<'_> {
         kernel.pull_within(&features, &base, &base_bar, &mut unused, &mut bar);
         let slope = self.parameters.slope(u, &at, &got, &bar);
         let per_point = -1.0 / self.y.len() as f64;
-        let (value, slope) = (got.value * per_point, slope.iter().map(|s| s * per_point).collect::<Vec<f64>>());
+        let (value, slope) =
+            (got.value * per_point, slope.iter().map(|s| s * per_point).collect::<Vec<f64>>());
         memory.evaluations += 1;
         if memory.best.as_ref().is_none_or(|(_, best)| value < *best) {
             memory.best = Some((u.to_vec(), value));
@@ -222,4 +223,50 @@ pub(super) fn learn(
         converged,
     };
     Ok((kernel, learned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::KernelKind;
+    use crate::testing::{normal, slope};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    /// The whole chain from u to the bound, for the two likelihoods whose value carries no state along.
+    #[test]
+    fn slope_against_differences() {
+        let x = normal(&mut ChaCha8Rng::seed_from_u64(4), 12, 2);
+        let y: Vec<usize> = (0..12).map(|i| i % 3).collect();
+        for likelihood in [Likelihood::Gaussian, Likelihood::Softmax] {
+            for kind in [KernelKind::Rbf, KernelKind::Cosine, KernelKind::Polynomial { power: 2 }] {
+                let settings = GpClassifier { likelihood, ..Default::default() };
+                let parameters = Parameters::new(&settings, Kernel::new(kind).scale_per_class(3));
+                let problem = Problem {
+                    settings: &settings,
+                    parameters,
+                    x: &x,
+                    y: &y,
+                    classes: 3,
+                    memory: RefCell::default(),
+                };
+                let u: Vec<f64> =
+                    (0..problem.parameters.start().len()).map(|i| 0.3 - 0.2 * i as f64).collect();
+                let (_, got) = problem.evaluate(&u).unwrap();
+                for i in 0..u.len() {
+                    let at = |h: f64| {
+                        let mut moved = u.clone();
+                        moved[i] += h;
+                        problem.evaluate(&moved).unwrap().0
+                    };
+                    let want = slope(at, 1e-3);
+                    assert!(
+                        (got[i] - want).abs() < 1e-7,
+                        "{likelihood:?} {kind:?} {i}: {} and {want}",
+                        got[i]
+                    );
+                }
+            }
+        }
+    }
 }

@@ -111,7 +111,8 @@ impl Predictions {
     /// The most probable class of each point (the first of equals), [M].
     pub fn classes(&self) -> Vec<usize> {
         let best = |i: usize| {
-            (1..self.probs.ncols()).fold(0, |b, c| if self.probs[(i, c)] > self.probs[(i, b)] { c } else { b })
+            (1..self.probs.ncols())
+                .fold(0, |b, c| if self.probs[(i, c)] > self.probs[(i, b)] { c } else { b })
         };
         (0..self.probs.nrows()).map(best).collect()
     }
@@ -217,3 +218,6 @@ impl GpClassifier {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -82,7 +82,9 @@ fn direct_bound(task: &Task) -> Result<Gradient> {
     let mut kbar = Vec::with_capacity(task.classes());
     for (c, block) in fit.blocks.iter().enumerate() {
         let r = block.r();
-        kbar.push(Mat::from_fn(task.points(), task.points(), |i, j| 0.5 * (block.g[i] * block.g[j] - r[(i, j)])));
+        kbar.push(Mat::from_fn(task.points(), task.points(), |i, j| {
+            0.5 * (block.g[i] * block.g[j] - r[(i, j)])
+        }));
         abar.col_as_slice_mut(c).copy_from_slice(&block.g);
     }
     Ok(task.gradient(fit.bound(), kbar, abar))
@@ -233,7 +235,10 @@ fn collapsed_sites(
 }
 
 fn direct_sites(task: &Task) -> Result<Sites> {
-    let fit = natural(&task.standardise(), NaturalOptions { max_steps: SWEEPS, tolerance: 1e-4, ..Default::default() })?;
+    let fit = natural(
+        &task.standardise(),
+        NaturalOptions { max_steps: SWEEPS, tolerance: 1e-4, ..Default::default() },
+    )?;
     let w = Mat::from_fn(task.points(), task.classes(), |i, c| fit.blocks[c].w[i]);
     Ok(Sites { b: fit.b, w })
 }

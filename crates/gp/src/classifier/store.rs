@@ -38,7 +38,8 @@ const LIKELIHOODS: [(&str, Likelihood); 4] = [
     ("one-vs-each", Likelihood::OneVsEach),
     ("gaussian", Likelihood::Gaussian),
 ];
-const INFERENCES: [(&str, Inference); 2] = [("collapsed", Inference::Collapsed), ("direct", Inference::Direct)];
+const INFERENCES: [(&str, Inference); 2] =
+    [("collapsed", Inference::Collapsed), ("direct", Inference::Direct)];
 
 fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> String {
     table.iter().find(|(_, v)| v == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
@@ -88,7 +89,12 @@ impl GpClassifier {
             floats("x", &model.x),
             floats("mean", &row(&model.standardiser.mean)),
             floats("scale", &row(&model.standardiser.scale)),
-            ("y", Dtype::U64, vec![model.y.len()], model.y.iter().flat_map(|&y| (y as u64).to_le_bytes()).collect()),
+            (
+                "y",
+                Dtype::U64,
+                vec![model.y.len()],
+                model.y.iter().flat_map(|&y| (y as u64).to_le_bytes()).collect(),
+            ),
         ];
         if let Fitted::LogisticSoftmax { sites, .. } = &model.posterior {
             arrays.push(floats("sites.b", &sites.b));
@@ -99,7 +105,8 @@ impl GpClassifier {
             .map(|(name, dtype, shape, bytes)| Ok((*name, TensorView::new(*dtype, shape.clone(), bytes)?)))
             .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
             .map_err(|e| file_error(path, &e))?;
-        let bytes = serialize(views, Some(HashMap::from([(KEY.to_owned(), json)]))).map_err(|e| file_error(path, &e))?;
+        let bytes = serialize(views, Some(HashMap::from([(KEY.to_owned(), json)])))
+            .map_err(|e| file_error(path, &e))?;
         std::fs::write(path, bytes).map_err(|e| file_error(path, &e))
     }
 
@@ -110,10 +117,12 @@ impl GpClassifier {
         let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| file_error(path, &e))?;
         let json = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
         let json = json.ok_or_else(|| file_error(path, &"is a safetensors file, but holds no classifier"))?;
-        let version = serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
+        let version =
+            serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
         if version != Some(u64::from(VERSION)) {
             let found = version.map_or("unknown".to_owned(), |v| v.to_string());
-            let problem = format!("holds a classifier of version {found}, this library reads version {VERSION}");
+            let problem =
+                format!("holds a classifier of version {found}, this library reads version {VERSION}");
             return Err(file_error(path, &problem));
         }
         let header: Header = serde_json::from_str(json).map_err(|e| file_error(path, &e))?;
@@ -144,7 +153,8 @@ impl Reader<'_> {
         kernel.check(classes)?;
         let x = self.matrix("x")?;
         check_features(x.as_ref(), y.len())?;
-        let standardiser = Standardiser { mean: self.row("mean", x.ncols())?, scale: self.row("scale", x.ncols())? };
+        let standardiser =
+            Standardiser { mean: self.row("mean", x.ncols())?, scale: self.row("scale", x.ncols())? };
         let mut out = GpClassifier {
             kernel: Some(kernel.clone()),
             likelihood,
@@ -217,7 +227,8 @@ impl Reader<'_> {
 type Array = (&'static str, Dtype, Vec<usize>, Vec<u8>);
 
 fn floats(name: &'static str, m: &Mat<f64>) -> Array {
-    let bytes = (0..m.nrows()).flat_map(|i| (0..m.ncols()).flat_map(move |j| m[(i, j)].to_le_bytes())).collect();
+    let bytes =
+        (0..m.nrows()).flat_map(|i| (0..m.ncols()).flat_map(move |j| m[(i, j)].to_le_bytes())).collect();
     (name, Dtype::F64, vec![m.nrows(), m.ncols()], bytes)
 }
 

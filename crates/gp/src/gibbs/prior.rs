@@ -46,9 +46,10 @@ impl Prior {
 
 /// `U max(Lambda, 0)^1/2` of `K = U Lambda U'`: no jitter, singular matrices included.
 pub(crate) fn root(k: &Mat<f64>) -> Result<Mat<f64>> {
-    let eigen = k
-        .self_adjoint_eigen(Side::Lower)
-        .map_err(|_| Error::NotPositiveDefinite { what: "a covariance (its eigenvalues were not found)", pivot: 0 })?;
+    let eigen = k.self_adjoint_eigen(Side::Lower).map_err(|_| Error::NotPositiveDefinite {
+        what: "a covariance (its eigenvalues were not found)",
+        pivot: 0,
+    })?;
     let (u, lambda) = (eigen.U(), eigen.S().column_vector());
     Ok(Mat::from_fn(k.nrows(), k.ncols(), |i, j| u[(i, j)] * lambda[j].max(0.0).sqrt()))
 }

@@ -9,5 +9,5 @@ mod mean_field;
 mod score;
 
 pub use differences::Differences;
-pub(crate) use score::{difference, scores};
 pub use mean_field::{OveMeanField, OvePrediction};
+pub(crate) use score::{difference, scores};

@@ -1,0 +1,210 @@
+//! The classifier as its users see it.
+
+use super::*;
+use crate::kernels::KernelKind;
+use crate::testing::normal;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+/// Noisy clusters around three corners, classes of 14, 10 and 6 points.
+fn clusters(seed: u64) -> (Mat<f64>, Vec<usize>) {
+    let y: Vec<usize> = (0..30).map(|i| if i < 14 { 0 } else { 1 + usize::from(i >= 24) }).collect();
+    let noise = normal(&mut ChaCha8Rng::seed_from_u64(seed), 30, 2);
+    let corner = [[0.0, 0.0], [3.0, 0.0], [0.0, 30.0]];
+    let x = Mat::from_fn(30, 2, |i, j| corner[y[i]][j] + [0.5, 5.0][j] * noise[(i, j)]);
+    (x, y)
+}
+
+fn log_loss(probs: &Mat<f64>, y: &[usize]) -> f64 {
+    -y.iter().enumerate().map(|(i, &y)| probs[(i, y)].ln()).sum::<f64>() / y.len() as f64
+}
+
+#[test]
+fn every_likelihood_learns_the_clusters() {
+    let ((x, y), (x_new, y_new)) = (clusters(1), clusters(2));
+    for likelihood in
+        [Likelihood::LogisticSoftmax, Likelihood::Softmax, Likelihood::OneVsEach, Likelihood::Gaussian]
+    {
+        for inference in [Inference::Collapsed, Inference::Direct] {
+            if inference == Inference::Direct && likelihood != Likelihood::LogisticSoftmax {
+                continue;
+            }
+            let mut model = GpClassifier { likelihood, inference, ..Default::default() };
+            model.fit(x.as_ref(), &y).unwrap();
+            let at = model.predictions(x_new.as_ref()).unwrap();
+            let correct = at.classes().iter().zip(&y_new).filter(|(a, b)| a == b).count();
+            let loss = log_loss(&at.probs, &y_new);
+            assert!(
+                correct >= 27 && loss < 0.6,
+                "{likelihood:?} {inference:?}: {correct} of 30, log-loss {loss}"
+            );
+            for i in 0..30 {
+                let sum: f64 = (0..3).map(|c| at.probs[(i, c)]).sum();
+                assert!((sum - 1.0).abs() < 1e-6 && (0..3).all(|c| at.var[(i, c)] >= 0.0));
+            }
+        }
+    }
+}
+
+#[test]
+fn far_away_it_does_not_know() {
+    let (x, y) = clusters(1);
+    let mut model = GpClassifier::default();
+    model.fit(x.as_ref(), &y).unwrap();
+    let far = Mat::from_fn(1, 2, |_, _| 1e6);
+    let at = model.predictions(far.as_ref()).unwrap();
+    assert!((at.entropy[0] - 3f64.ln()).abs() < 1e-6, "entropy {}", at.entropy[0]);
+    let near = model.predictions(x.as_ref()).unwrap();
+    assert!(near.entropy[0] < at.entropy[0] && near.var[(0, 0)] < at.var[(0, 0)]);
+}
+
+#[test]
+fn learning_climbs_from_a_poor_start() {
+    let (x, y) = clusters(3);
+    let fixed = |settings: GpClassifier| {
+        let mut model = GpClassifier { learn: false, ..settings };
+        model.fit(x.as_ref(), &y).unwrap();
+        model.learned().unwrap().bound
+    };
+    let kernel = Kernel::new(KernelKind::Rbf).with_shape(0.4).unwrap();
+    let poor = GpClassifier { kernel: Some(kernel), tau: 3.0, prior_mean: 0.0, ..Default::default() };
+    let mut model = poor.clone();
+    model.fit(x.as_ref(), &y).unwrap();
+    let learned = model.learned().unwrap().clone();
+    let start = fixed(poor);
+    assert!(learned.bound > start + 3.0, "{learned:?} from {start}");
+    // At the end no single parameter is worth moving.
+    let kernel = model.fitted_kernel().unwrap().clone();
+    let at = |tau: f64, shape: f64, mean: f64| {
+        let kernel = kernel.clone().with_shape(shape).unwrap();
+        fixed(GpClassifier { kernel: Some(kernel), tau, prior_mean: mean, ..Default::default() })
+    };
+    let best = at(learned.tau, kernel.shape(), learned.prior_mean);
+    for factor in [0.7, 1.4] {
+        assert!(at(factor * learned.tau, kernel.shape(), learned.prior_mean) < best + 0.1);
+        assert!(at(learned.tau, factor * kernel.shape(), learned.prior_mean) < best + 0.1);
+    }
+}
+
+#[test]
+fn a_subset_for_learning_and_all_points_for_the_posterior() {
+    let (x, y) = clusters(1);
+    let mut model = GpClassifier { learn_points: 12, ..Default::default() };
+    model.fit(x.as_ref(), &y).unwrap();
+    let few = model.predict_proba(x.as_ref()).unwrap();
+    assert_eq!(model.predict(x.as_ref()).unwrap(), y);
+    // The warm start from the subset leads where the prior leads.
+    let learned = model.learned().unwrap().clone();
+    let mut fixed = GpClassifier {
+        kernel: Some(model.fitted_kernel().unwrap().clone()),
+        tau: learned.tau,
+        prior_mean: learned.prior_mean,
+        learn: false,
+        ..Default::default()
+    };
+    fixed.fit(x.as_ref(), &y).unwrap();
+    assert!((fixed.predict_proba(x.as_ref()).unwrap() - few).norm_max() < 0.02);
+}
+
+#[test]
+fn kernels_by_choice_and_the_same_bits_twice() {
+    let (x, y) = clusters(1);
+    let kinds =
+        [KernelKind::Cosine, KernelKind::Linear, KernelKind::Matern52, KernelKind::Polynomial { power: 2 }];
+    for kind in kinds {
+        let kernel = Kernel::new(kind).scale_per_class(3);
+        let mut model = GpClassifier { kernel: Some(kernel), ..Default::default() };
+        model.fit(x.as_ref(), &y).unwrap();
+        let first = model.predict_proba(x.as_ref()).unwrap();
+        model.fit(x.as_ref(), &y).unwrap();
+        assert_eq!(first, model.predict_proba(x.as_ref()).unwrap(), "{kind:?}");
+    }
+}
+
+#[test]
+fn renaming_the_classes_permutes_the_probabilities() {
+    let (x, y) = clusters(1);
+    let to = [2, 0, 1];
+    let renamed: Vec<usize> = y.iter().map(|&y| to[y]).collect();
+    let (mut a, mut b) = (GpClassifier::default(), GpClassifier::default());
+    a.fit(x.as_ref(), &y).unwrap();
+    b.fit(x.as_ref(), &renamed).unwrap();
+    let (a, b) = (a.predict_proba(x.as_ref()).unwrap(), b.predict_proba(x.as_ref()).unwrap());
+    assert!((0..3).all(|c| a.col(c) == b.col(to[c])));
+}
+
+#[test]
+fn bad_input_is_named() {
+    let (x, y) = clusters(1);
+    let mut model = GpClassifier::default();
+    assert_eq!(model.predict(x.as_ref()).unwrap_err(), Error::NotFitted);
+    assert_eq!(model.save("nowhere").unwrap_err(), Error::NotFitted);
+    assert_eq!(model.fit(x.as_ref(), &[0; 30]).unwrap_err(), Error::OneClass);
+    let mut gap = y.clone();
+    gap.iter_mut().filter(|y| **y == 1).for_each(|y| *y = 3);
+    assert_eq!(model.fit(x.as_ref(), &gap).unwrap_err(), Error::EmptyClass { class: 1 });
+    assert!(matches!(model.fit(x.as_ref(), &y[..29]), Err(Error::Shape { expected: 29, got: 30, .. })));
+    let mut broken = x.clone();
+    broken[(4, 1)] = f64::NAN;
+    assert!(matches!(model.fit(broken.as_ref(), &y), Err(Error::NotFinite { row: 4, col: 1, .. })));
+    model.tau = 0.0;
+    assert!(matches!(model.fit(x.as_ref(), &y), Err(Error::OutOfRange { what: "tau", .. })));
+    model.tau = 1.0;
+    model.fit(x.as_ref(), &y).unwrap();
+    assert!(matches!(model.predict(broken.as_ref()), Err(Error::NotFinite { row: 4, col: 1, .. })));
+    let narrow = Mat::<f64>::zeros(2, 1);
+    assert!(matches!(model.predict(narrow.as_ref()), Err(Error::Shape { expected: 2, got: 1, .. })));
+}
+
+#[test]
+fn saved_and_loaded_it_predicts_the_same_bits() {
+    let (x, y) = clusters(1);
+    let folder = tempfile::tempdir().unwrap();
+    for (i, likelihood) in
+        [Likelihood::LogisticSoftmax, Likelihood::Softmax, Likelihood::OneVsEach, Likelihood::Gaussian]
+            .into_iter()
+            .enumerate()
+    {
+        let mut model = GpClassifier { likelihood, ..Default::default() };
+        model.fit(x.as_ref(), &y).unwrap();
+        let path = folder.path().join(format!("{i}.safetensors"));
+        model.save(&path).unwrap();
+        let loaded = GpClassifier::load(&path).unwrap();
+        assert_eq!(loaded.learned().unwrap(), model.learned().unwrap());
+        assert_eq!(loaded.predict_proba(x.as_ref()).unwrap(), model.predict_proba(x.as_ref()).unwrap());
+    }
+}
+
+#[test]
+fn files_that_are_no_classifier_are_refused() {
+    let (x, y) = clusters(1);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let problem = |path: &std::path::Path| match GpClassifier::load(path) {
+        Err(Error::File { problem, .. }) => problem,
+        other => panic!("expected a file error, got {:?}", other.map(|_| ())),
+    };
+    problem(&path);
+    let mut model = GpClassifier::default();
+    model.fit(x.as_ref(), &y).unwrap();
+    model.save(&path).unwrap();
+    let good = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &good[..good.len() - 9]).unwrap();
+    problem(&path);
+    std::fs::write(&path, b"not a tensor file").unwrap();
+    problem(&path);
+    let text = String::from_utf8_lossy(&good).into_owned();
+    let at = text.find("version").unwrap();
+    let mut newer = good.clone();
+    // The header keeps its length: version 1 becomes version 9.
+    let digit = at + text[at..].find('1').unwrap();
+    newer[digit] = b'9';
+    std::fs::write(&path, &newer).unwrap();
+    assert!(problem(&path).contains("version 9"), "{}", problem(&path));
+    // A number that is none, in the last array of the file.
+    let mut nan = good.clone();
+    let end = nan.len();
+    nan[end - 8..].copy_from_slice(&f64::NAN.to_le_bytes());
+    std::fs::write(&path, &nan).unwrap();
+    assert!(GpClassifier::load(&path).is_err());
+}
