@@ -51,6 +51,8 @@ pub(crate) struct Entry {
     pub height: u32,
     pub channels: u8,
     pub turns: u8,
+    /// Of the file, or of the pixels where there is no file.
+    pub hash: blake3::Hash,
 }
 
 impl Entry {
@@ -63,12 +65,15 @@ impl Entry {
 #[derive(Debug, Clone)]
 pub(crate) enum Pixels {
     Memory(Arc<Vec<u8>>),
+    /// A pack: its pixels begin at [`crate::cache::pack::PIXELS_AT`], which the offsets count.
+    Mapped(Arc<memmap2::Mmap>),
 }
 
 impl Pixels {
     fn as_slice(&self) -> &[u8] {
         match self {
             Pixels::Memory(bytes) => bytes,
+            Pixels::Mapped(map) => map,
         }
     }
 }
@@ -91,6 +96,7 @@ impl Dataset {
                     height: image.height,
                     channels: image.channels,
                     turns: 0,
+                    hash: hash_pixels(&image),
                 };
                 if entry.bytes() != image.pixels.len() || !matches!(image.channels, 1 | 3) {
                     return Err(Error::ImageShape {
@@ -106,8 +112,7 @@ impl Dataset {
                     });
                 }
                 hash_text(&mut hasher, &entry.name);
-                hasher.update(&image.width.to_le_bytes()).update(&image.height.to_le_bytes());
-                hasher.update(&[image.channels]).update(&image.pixels);
+                hash_image(&mut hasher, &image);
                 pixels.extend_from_slice(&image.pixels);
                 images.push(entry);
             }
@@ -156,9 +161,24 @@ impl Dataset {
         .turned(entry.turns)
     }
 
+    /// Width, height and channels of image `index` as [`Dataset::image`] gives it, without touching its pixels.
+    pub fn image_size(&self, index: usize) -> (u32, u32, u8) {
+        let entry = &self.images[index];
+        if entry.turns.is_multiple_of(2) {
+            (entry.width, entry.height, entry.channels)
+        } else {
+            (entry.height, entry.width, entry.channels)
+        }
+    }
+
     /// Name of image `index`: its path within the source, with `/` between the parts.
     pub fn image_name(&self, index: usize) -> &str {
         &self.images[index].name
+    }
+
+    /// Hash of the file that image `index` was read from, or of its pixels where there was no file.
+    pub fn image_hash(&self, index: usize) -> blake3::Hash {
+        self.images[index].hash
     }
 
     /// The class that image `index` belongs to.
@@ -195,6 +215,31 @@ impl Dataset {
         hasher.update(self.content_hash.as_bytes()).update(b"rotations 90 180 270");
         Self::from_parts(self.name.clone(), classes, images, self.pixels.clone(), hasher.finalize())
     }
+}
+
+/// The content hash of a data set that was read from files: names of classes and images, and the hash of each file.
+pub(crate) fn hash_of_files(classes: &[Class], images: &[Entry]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    for class in classes {
+        hash_text(&mut hasher, &class.name);
+        hasher.update(&(class.images.len() as u64).to_le_bytes());
+        for image in &images[class.images.clone()] {
+            hash_text(&mut hasher, &image.name);
+            hasher.update(image.hash.as_bytes());
+        }
+    }
+    hasher.finalize()
+}
+
+fn hash_pixels(image: &Image) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    hash_image(&mut hasher, image);
+    hasher.finalize()
+}
+
+fn hash_image(hasher: &mut blake3::Hasher, image: &Image) {
+    hasher.update(&image.width.to_le_bytes()).update(&image.height.to_le_bytes());
+    hasher.update(&[image.channels]).update(&image.pixels);
 }
 
 /// The name of a class or image after so many quarter turns.

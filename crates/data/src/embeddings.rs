@@ -62,6 +62,16 @@ impl Embeddings {
         Ok(Embeddings { name, classes, dim, vectors: sorted, source_rows, content_hash: hasher.finalize() })
     }
 
+    /// Gives the data set another name; classes that have its name for a domain follow.
+    pub(crate) fn rename(&mut self, name: &str) {
+        for class in &mut self.classes {
+            if class.domain == self.name {
+                name.clone_into(&mut class.domain);
+            }
+        }
+        name.clone_into(&mut self.name);
+    }
+
     /// Number of vectors.
     pub fn len(&self) -> usize {
         self.source_rows.len()

@@ -1,6 +1,8 @@
 //! What can be wrong with a data set, as facts: the path, the class, the value and its bound.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use crate::fault::BadFile;
 
 /// An error of this crate: each variant says what happened, where, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +17,101 @@ pub enum Error {
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// A path that is neither a folder nor an archive.
+    #[error(
+        "{path} is neither a folder nor an archive (.zip, .tar, .tar.gz, .tgz) nor an EMNIST `...-ubyte` file"
+    )]
+    NotATree {
+        /// The path.
+        path: PathBuf,
+    },
+    /// An archive that cannot be read.
+    #[error("the archive {path} cannot be read: {reason}; fetch or make it again")]
+    BadArchive {
+        /// The archive.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An archive that grows beyond all measure when it is unpacked.
+    #[error(
+        "the archive {path} has {packed} bytes and claims to unpack to {unpacked} or more after {entries} entries; \
+         it is refused. If you trust it, unpack it and give the folder"
+    )]
+    ArchiveBomb {
+        /// The archive.
+        path: PathBuf,
+        /// Its size.
+        packed: u64,
+        /// What the entries counted so far unpack to.
+        unpacked: u64,
+        /// Entries counted so far.
+        entries: usize,
+    },
+    /// A list (text, CSV, JSON) that cannot be understood.
+    #[error("{path}{}: {problem}", at_line(.line))]
+    List {
+        /// The list.
+        path: String,
+        /// The line, counted from 1.
+        line: Option<usize>,
+        /// What is wrong, and what is expected.
+        problem: String,
+    },
+    /// Nothing at the path looks like a data set.
+    #[error("{path} holds no data set that is known: {found}. {hint}")]
+    UnknownLayout {
+        /// The path.
+        path: String,
+        /// What is there.
+        found: String,
+        /// What would be a data set.
+        hint: &'static str,
+    },
+    /// A file that cannot be used, under the policy that this is an error.
+    #[error("{file}. To go on, {}, or let bad images be skipped", .file.fault.advice())]
+    BadFile {
+        /// The file and what is wrong with it.
+        file: BadFile,
+    },
+    /// An original download that is not what it should be.
+    #[error("{path} is not the complete {dataset}: {problem}. {hint}")]
+    ImportCheck {
+        /// The data set.
+        dataset: &'static str,
+        /// What was looked at.
+        path: String,
+        /// What was counted, what it should be and what it is.
+        problem: String,
+        /// Where to get it.
+        hint: &'static str,
+    },
+    /// A file of the cache that cannot be used; the cache is rebuilt then.
+    #[error("the cache file {path} cannot be used: {reason}")]
+    BadCache {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A split that the data set does not have.
+    #[error("data set {dataset} has no split called {name}; it has {known}")]
+    UnknownSplit {
+        /// The data set.
+        dataset: String,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A data set that is neither a path nor a known name.
+    #[error("{name} is neither a file or folder nor the name of a data set{}", suggest(.nearest))]
+    UnknownData {
+        /// What was asked for.
+        name: String,
+        /// The known name that comes nearest.
+        nearest: Option<String>,
     },
     /// Pixels and dimensions disagree.
     #[error(
@@ -195,6 +292,18 @@ fn shortened(classes: &[(String, usize)]) -> String {
         names.push(format!("and {} more", classes.len() - 10));
     }
     names.join(", ")
+}
+
+impl Error {
+    /// What the system said when something was tried with a file.
+    pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Error::Io { action, path: path.to_owned(), source }
+    }
+}
+
+/// ` line 3`, or nothing.
+fn at_line(line: &Option<usize>) -> String {
+    line.map(|n| format!(" line {n}")).unwrap_or_default()
 }
 
 /// `; did you mean X?`, or nothing.

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rand::seq::SliceRandom;
+
 use crate::{Class, Dataset, Embeddings, Error, Result};
 
 /// The three parts of a few-shot data set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SplitName {
     /// Base classes.
@@ -27,6 +29,22 @@ impl SplitName {
             SplitName::Train => "train",
             SplitName::Val => "val",
             SplitName::Test => "test",
+        }
+    }
+
+    /// Position in [`SplitName::ALL`].
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// By any of the names in use: `train`, `base`, `background`; `val`, `valid`, `validation`; `test`, `novel`,
+    /// `eval`, `evaluation`.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name.to_ascii_lowercase().as_str() {
+            "train" | "base" | "background" => Some(SplitName::Train),
+            "val" | "valid" | "validation" => Some(SplitName::Val),
+            "test" | "novel" | "eval" | "evaluation" => Some(SplitName::Test),
+            _ => None,
         }
     }
 }
@@ -149,6 +167,74 @@ impl Split {
     }
 }
 
+/// A way to split a data set, as it is stored with it: for each of the three parts the classes, and of each class
+/// the items, or all of them.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Scheme {
+    /// Its name, e.g. `vinyals`.
+    pub name: String,
+    /// Training, validation, test: (class index, item indices or all).
+    pub parts: [Vec<(usize, Option<Vec<usize>>)>; 3],
+}
+
+impl Scheme {
+    /// Whole classes of a part by a rule over the class index: `None` for a class of no part.
+    pub fn by_rule(name: &str, classes: usize, rule: impl Fn(usize) -> Option<SplitName>) -> Self {
+        let mut parts: [Vec<_>; 3] = Default::default();
+        for class in 0..classes {
+            if let Some(split) = rule(class) {
+                parts[split.index()].push((class, None));
+            }
+        }
+        Scheme { name: name.to_owned(), parts }
+    }
+
+    /// Whole classes at random, `train` and `val` of them for the first two parts and the rest for the third.
+    /// The same seed gives the same split.
+    pub fn at_random(classes: usize, train: usize, val: usize, seed: u64) -> Self {
+        let mut order: Vec<usize> = (0..classes).collect();
+        order.shuffle(&mut crate::random::stream(seed, "split", 0));
+        let mut part_of = vec![SplitName::Test; classes];
+        for (position, class) in order.into_iter().enumerate().take(train + val) {
+            part_of[class] = if position < train { SplitName::Train } else { SplitName::Val };
+        }
+        Self::by_rule("default", classes, |class| Some(part_of[class]))
+    }
+
+    /// The split applied to the data set it was made for.
+    pub fn apply(&self, items: &Items) -> Splits {
+        let split = |name: SplitName| Split {
+            name,
+            items: items.clone(),
+            classes: self.parts[name.index()]
+                .iter()
+                .map(|(class, members)| Members {
+                    class: *class,
+                    items: members
+                        .clone()
+                        .unwrap_or_else(|| items.classes()[*class].images.clone().collect()),
+                })
+                .collect(),
+        };
+        Splits { train: split(SplitName::Train), val: split(SplitName::Val), test: split(SplitName::Test) }
+    }
+
+    /// The split for the same data set with rotated classes: each class takes its three rotations along.
+    /// `classes`, `items`: how many there were before.
+    pub(crate) fn with_rotations(&self, classes: usize, items: usize) -> Self {
+        let turn = |part: &Vec<(usize, Option<Vec<usize>>)>| {
+            let turned = |turn: usize| {
+                part.iter().map(move |(class, members)| {
+                    let members = members.as_ref().map(|m| m.iter().map(|i| i + turn * items).collect());
+                    (class + turn * classes, members)
+                })
+            };
+            (0..4).flat_map(turned).collect()
+        };
+        Scheme { name: self.name.clone(), parts: self.parts.each_ref().map(turn) }
+    }
+}
+
 /// Training, validation and test: of one data set, or of several (the cross-domain protocol).
 #[derive(Debug, Clone)]
 pub struct Splits {
@@ -193,6 +279,39 @@ mod tests {
         assert_eq!((split.class(1).name.as_str(), split.len()), ("c1", 6));
         let error = Split::of_names(SplitName::Val, items, &["c9"]).unwrap_err().to_string();
         assert!(error.contains("no class c9; did you mean c"), "{error}");
+    }
+
+    #[test]
+    fn a_scheme_takes_its_rotations_along() {
+        let data = small(3, 2);
+        let by_image = (2, Some(vec![5]));
+        let scheme = Scheme { name: "s".into(), parts: [vec![(1, None)], vec![], vec![by_image]] };
+        let splits = scheme.apply(&Items::Images(Arc::new(data.clone())));
+        assert_eq!(splits.train.classes[0].items, [2, 3]);
+        assert_eq!(splits.test.classes[0].items, [5]);
+        let turned = Items::Images(Arc::new(data.with_rotations().unwrap()));
+        let splits = scheme.with_rotations(3, 6).apply(&turned);
+        let names: Vec<_> = (0..4).map(|k| splits.train.class(k).name.clone()).collect();
+        assert_eq!(names, ["c1", "c1_rot90", "c1_rot180", "c1_rot270"]);
+        assert_eq!(splits.train.classes[3].items, [20, 21]);
+        assert_eq!(splits.test.classes[1].items, [11]);
+    }
+
+    #[test]
+    fn a_random_split_parts_all_classes_and_follows_its_seed() {
+        let scheme = Scheme::at_random(20, 12, 3, 7);
+        assert_eq!(scheme.parts.each_ref().map(Vec::len), [12, 3, 5]);
+        let mut all: Vec<usize> = scheme.parts.iter().flatten().map(|(class, _)| *class).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..20).collect::<Vec<_>>());
+        assert_eq!(scheme, Scheme::at_random(20, 12, 3, 7));
+        assert_ne!(scheme, Scheme::at_random(20, 12, 3, 8));
+    }
+
+    #[test]
+    fn a_rule_gives_whole_classes() {
+        let scheme = Scheme::by_rule("odd", 5, |i| (i % 2 == 1).then_some(SplitName::Val));
+        assert_eq!(scheme.parts, [vec![], vec![(1, None), (3, None)], vec![]]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Pixels: what an image is to the rest of the crate.
 
 pub mod augment;
+pub mod decode;
 #[cfg(test)]
 mod golden;
 pub mod resize;
