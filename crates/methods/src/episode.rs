@@ -1,0 +1,46 @@
+//! What a method sees of the data: pixels, labels, which rows are support, and what it answers.
+
+use siskin_nn::{Features, Images};
+
+/// One episode: all its images, support and query together.
+#[derive(Debug, Clone, Copy)]
+pub struct Episode<'a> {
+    /// The images.
+    pub images: Images<'a>,
+    /// The class of each image, `0..way`.
+    pub labels: &'a [usize],
+    /// Rows of the support images.
+    pub support: &'a [usize],
+    /// Rows of the query images.
+    pub query: &'a [usize],
+    /// Number of classes.
+    pub way: usize,
+}
+
+/// The given rows of a table of features, in the given order.
+pub fn select(features: &Features, rows: &[usize]) -> Features {
+    let values = rows.iter().flat_map(|&r| features.row(r)).copied().collect();
+    Features { values, rows: rows.len(), dim: features.dim }
+}
+
+/// Gaussian marginals of the latent functions at the queries, `[queries, way]` each, in units of the logits f.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Latent {
+    /// Means.
+    pub mean: Vec<f64>,
+    /// Variances.
+    pub variance: Vec<f64>,
+    /// The temperature the probabilities were computed with.
+    pub tau: f64,
+}
+
+/// Class probabilities of the queries of one episode.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// `[queries, way]`, rows sum to 1.
+    pub probabilities: Vec<f64>,
+    /// Number of classes.
+    pub way: usize,
+    /// Where the method has latent Gaussians: these.
+    pub latent: Option<Latent>,
+}

@@ -1,0 +1,30 @@
+//! What can go wrong in a method.
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two settings do not go together.
+    #[error("{0}")]
+    Settings(String),
+    /// The method cannot be tested with this number of classes.
+    #[error("{why}; this episode has {way} classes")]
+    Way {
+        /// Classes of the episode.
+        way: usize,
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// A saved state does not fit.
+    #[error("the saved state does not fit this model: {0}")]
+    State(String),
+    /// The Gaussian-process head reports an error.
+    #[error("Gaussian process: {0}")]
+    Gp(#[from] siskin_gp::Error),
+    /// The network reports an error.
+    #[error("network: {0}")]
+    Network(#[from] siskin_nn::Error),
+}
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

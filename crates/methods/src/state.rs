@@ -1,0 +1,44 @@
+//! The state of a method as named arrays: what a checkpoint holds.
+
+use crate::error::{Error, Result};
+
+/// Values of one array.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    /// Single precision: the network and its optimiser.
+    F32(Vec<f32>),
+    /// Double precision: the Gaussian process and its optimiser.
+    F64(Vec<f64>),
+}
+
+/// One named array.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// Its name, e.g. `network.block0.conv.weight`.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// Its values, row-major.
+    pub values: Values,
+}
+
+/// All arrays of a method.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct State(pub Vec<Tensor>);
+
+impl State {
+    /// Adds a vector of double-precision numbers.
+    pub fn push_f64(&mut self, name: &str, values: &[f64]) {
+        let (shape, values) = (vec![values.len()], Values::F64(values.to_vec()));
+        self.0.push(Tensor { name: name.into(), shape, values });
+    }
+
+    /// The vector of double-precision numbers named so.
+    pub fn f64s(&self, name: &str) -> Result<&[f64]> {
+        match self.0.iter().find(|t| t.name == name).map(|t| &t.values) {
+            Some(Values::F64(values)) => Ok(values),
+            Some(Values::F32(_)) => Err(Error::State(format!("`{name}` is in single precision"))),
+            None => Err(Error::State(format!("`{name}` is missing"))),
+        }
+    }
+}
