@@ -6,7 +6,7 @@ mod import;
 mod list;
 mod preview;
 mod progress;
-mod source;
+pub mod source;
 mod split;
 
 use clap::Subcommand;

@@ -1,25 +1,62 @@
 //! The `siskin` command: one file a subcommand, nothing else.
 
+mod calibrate;
 mod data;
+mod figures;
+mod quickstart;
+mod test;
+mod train;
 
 use clap::{Parser, Subcommand};
 
 /// Calibrated few-shot classification with deep-kernel Gaussian processes.
+///
+/// Without a subcommand, `siskin` runs the quickstart: it trains, tests and calibrates on characters it draws itself.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(
+    version,
+    after_help = "First steps:
+  siskin quickstart                         see it work, no data needed
+  siskin data import omniglot.tar.gz        bring a data set
+  siskin train configs/omniglot-1shot.toml  train, then: siskin test, siskin calibrate"
+)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    /// Threads to use [default: all cores]. Results do not depend on it.
+    #[arg(long, global = true, value_name = "N")]
+    threads: Option<usize>,
 }
 
 #[derive(Subcommand)]
 enum Command {
+    /// Train, test and calibrate on embedded data in a few minutes, and write a report.
+    Quickstart(quickstart::Args),
     /// Look at, import, check and split data sets, and draw episodes from them.
     Data(data::Args),
+    /// Meta-train a model by a config file.
+    Train(train::Args),
+    /// Measure the accuracy of a trained model on episodes of unseen classes.
+    Test(test::Args),
+    /// Measure and tune the calibration of a trained model.
+    Calibrate(calibrate::Args),
+    /// Draw the paper's figures.
+    Figures(figures::Args),
 }
 
 fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
-        Command::Data(args) => data::run(args),
+    let cli = Cli::parse();
+    if let Some(threads) = cli.threads {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    }
+    let quickstart = || Cli::parse_from(["siskin", "quickstart"]).command;
+    match cli.command.or_else(quickstart) {
+        Some(Command::Data(args)) => data::run(args),
+        Some(Command::Train(args)) => train::run(args),
+        Some(Command::Test(args)) => test::run(args),
+        Some(Command::Calibrate(args)) => calibrate::run(args),
+        Some(Command::Figures(args)) => figures::run(args),
+        Some(Command::Quickstart(args)) => quickstart::run(args),
+        None => Ok(()),
     }
 }

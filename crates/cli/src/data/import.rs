@@ -68,7 +68,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let opened: Opened = opener.open(&source)?;
         let name = args.name.unwrap_or_else(|| opened.items.name().to_owned());
         opener.cache.remember_name(&name, &source)?;
-        Ok((opened, name))
+        siskin_data::Result::Ok((opened, name))
     })?;
     let report = check(&opened);
     if args.json {

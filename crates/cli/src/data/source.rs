@@ -51,11 +51,14 @@ pub struct ReadArgs {
 
 impl ReadArgs {
     /// Calls `work` with an opener that shows its progress.
-    pub fn with_opener<T>(
+    pub fn with_opener<T, E>(
         &self,
         on_bad: OnBadImage,
-        work: impl FnOnce(&Opener<'_>) -> siskin_data::Result<T>,
-    ) -> anyhow::Result<T> {
+        work: impl FnOnce(&Opener<'_>) -> Result<T, E>,
+    ) -> anyhow::Result<T>
+    where
+        anyhow::Error: From<E>,
+    {
         let cache = self.cache.open()?;
         let progress = Bar::default();
         let shorter_side = Some(self.shorter_side).filter(|side| *side > 0);

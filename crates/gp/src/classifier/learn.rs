@@ -78,10 +78,10 @@ impl Parameters {
         let log: Vec<f64> = self.start().iter().zip(u).map(|(s, u)| s + REACH * (u / REACH).tanh()).collect();
         let mut kernel = self.kernel.clone();
         let mut rest = log[2..].iter();
-        if kernel.has_shape() {
-            if let Some(l) = rest.next() {
-                kernel.raw_shape = inverse_softplus("kernel shape", l.exp())?;
-            }
+        if kernel.has_shape()
+            && let Some(l) = rest.next()
+        {
+            kernel.raw_shape = inverse_softplus("kernel shape", l.exp())?;
         }
         for (raw_scale, l) in kernel.raw_scale.iter_mut().zip(rest) {
             *raw_scale = inverse_softplus("output scale", l.exp())?;

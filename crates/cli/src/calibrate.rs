@@ -1,0 +1,86 @@
+//! `siskin calibrate`: how far a model's probabilities can be trusted, before and after tuning on validation episodes.
+
+use crate::data::source::ReadArgs;
+use siskin_calib::{PAPER_BINS, Reliability};
+use siskin_data::SplitName;
+use siskin_train::calibration::{Calibration, Measures, calibrate};
+use siskin_train::plot::{ReliabilityPanel, reliability_diagrams, render_png};
+use siskin_train::run::Model;
+use siskin_train::testing;
+use std::path::PathBuf;
+
+/// Arguments of `siskin calibrate`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  siskin calibrate runs/omniglot
+  siskin calibrate runs/omniglot --released        also by the protocol of the paper's published code
+  siskin calibrate runs/omniglot --set test.shot=5
+
+The temperature is fitted by NLL on one batch of validation episodes; every figure shown is of the test episodes.")]
+pub struct Args {
+    /// The run folder that `siskin train` wrote.
+    run: PathBuf,
+    /// Change one key of the run's config. May be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Also search the two temperatures of the paper's published code (slower: 40 times the prediction work).
+    #[arg(long)]
+    released: bool,
+    /// Print the measures as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let model =
+        args.read.with_opener(args.read.on_bad(), |opener| Model::open(&args.run, &args.set, opener))?;
+    let validation = testing::answers(&model, SplitName::Val, 1)?;
+    let test = testing::answers(&model, SplitName::Test, model.config.test.batches)?;
+    let calibrated = calibrate(&validation, &test, args.released)?;
+    let json = serde_json::to_string_pretty(&calibrated.measures)?;
+    siskin_train::atomic::write(&args.run.join("calibration.json"), json.as_bytes())?;
+    for (name, predictions, m) in [
+        ("raw", &calibrated.raw, calibrated.measures.raw),
+        ("tuned", &calibrated.tuned, calibrated.measures.tuned),
+    ] {
+        let reliability = Reliability::new(predictions, PAPER_BINS)?;
+        let panel = ReliabilityPanel {
+            title: format!("{name} probabilities"),
+            reliability: &reliability,
+            nll: Some(m.nll),
+        };
+        let svg = reliability_diagrams(&[panel]);
+        siskin_train::atomic::write(&args.run.join(format!("reliability-{name}.svg")), svg.as_bytes())?;
+        siskin_train::atomic::write(
+            &args.run.join(format!("reliability-{name}.png")),
+            &render_png(&svg, 2.0)?,
+        )?;
+    }
+    if args.json {
+        println!("{json}");
+    } else {
+        print(&calibrated.measures);
+        println!(
+            "Written: calibration.json, reliability-raw.svg/.png and reliability-tuned.svg/.png in {}.",
+            args.run.display()
+        );
+    }
+    Ok(())
+}
+
+/// The measures as a table.
+pub fn print(measures: &Calibration) {
+    println!("{:24} {:>8} {:>8} {:>8} {:>8} {:>8}", "", "accuracy", "ECE", "MCE", "NLL", "Brier");
+    let row = |name: &str, m: &Measures| {
+        println!("{name:24} {:8.4} {:8.4} {:8.4} {:8.4} {:8.4}", m.accuracy, m.ece, m.mce, m.nll, m.brier);
+    };
+    row("raw", &measures.raw);
+    row(&format!("tuned (T = {:.3})", measures.temperature.value), &measures.tuned);
+    if let Some(released) = &measures.released {
+        row("published code, by ECE", &released.by_ece);
+        row("published code, by MCE", &released.by_mce);
+    }
+}

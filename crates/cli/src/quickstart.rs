@@ -1,0 +1,77 @@
+//! `siskin quickstart`: train, test and calibrate on the embedded glyphs, and show the result.
+
+use crate::data::source::ReadArgs;
+use anyhow::Context;
+use siskin_data::SplitName;
+use siskin_train::calibration::calibrate;
+use siskin_train::config::Config;
+use siskin_train::report::Page;
+use siskin_train::run::{Model, Run};
+use siskin_train::run_folder::RunFolder;
+use siskin_train::tasks::test_spec;
+use siskin_train::testing;
+use siskin_train::trainer::Outcome;
+use std::path::PathBuf;
+
+/// The config of the quickstart: small enough for three minutes on two cores.
+const CONFIG: &str = include_str!("../../../configs/quickstart.toml");
+
+/// Arguments of `siskin quickstart`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The run folder to write. If it holds an unfinished quickstart, that one goes on.
+    #[arg(long, value_name = "FOLDER", default_value = "runs/quickstart")]
+    out: PathBuf,
+    /// Change one key of the config, e.g. --set train.episodes=1000. May be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let config = Config::parse(CONFIG, &args.set).context("the quickstart config")?;
+    println!(
+        "Handwriting-like characters, drawn by the program: 5 classes it has never seen, one example of each."
+    );
+    let resumed = args.out.join("last.safetensors").exists();
+    let mut run = args.read.with_opener(args.read.on_bad(), |opener| match resumed {
+        true => Run::resume(&args.out, opener),
+        false => Run::start(&args.out, config.clone(), opener),
+    })?;
+    println!("Training on {} episodes.", run.config().train.episodes);
+    if crate::train::train(&mut run)? == Outcome::Stopped {
+        println!("Stopped and saved. Start it again to go on.");
+        return Ok(());
+    }
+    drop(run);
+    let model = args.read.with_opener(args.read.on_bad(), |opener| Model::open(&args.out, &[], opener))?;
+    println!(
+        "Testing on {} episodes of classes not seen in training.",
+        model.config.test.batches * model.config.test.episodes
+    );
+    let validation = testing::answers(&model, SplitName::Val, 1)?;
+    let answers = testing::answers(&model, SplitName::Test, model.config.test.batches)?;
+    let test = testing::report(&model, &answers)?;
+    let calibrated = calibrate(&validation, &answers, false)?;
+    let example = model.data.episodes(SplitName::Test, test_spec(&model.config), 0, 1)?;
+    let page = Page {
+        folder: &RunFolder::open(&args.out)?,
+        model: &model,
+        test: &test,
+        calibrated: &calibrated,
+        example: (&example[0], &answers[0], model.data.split(SplitName::Test)),
+    };
+    let path = args.out.join("report.html");
+    siskin_train::atomic::write(&path, page.html()?.as_bytes())?;
+    println!();
+    crate::test::print(&test);
+    crate::calibrate::print(&calibrated.measures);
+    println!(
+        "\nOpen {} in a browser: reliability diagram, an episode with its probabilities, the training curve.",
+        path.display()
+    );
+    println!("Next: siskin --help; your own images: docs/data.md");
+    Ok(())
+}

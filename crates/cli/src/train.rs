@@ -1,0 +1,112 @@
+//! `siskin train`: meta-train a method by a config.
+
+use crate::data::source::ReadArgs;
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use siskin_train::config::Config;
+use siskin_train::run::Run;
+use siskin_train::trainer::{Event, Outcome};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Arguments of `siskin train`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  siskin train configs/omniglot-5way-1shot.toml --out runs/omniglot
+  siskin train configs/omniglot-5way-1shot.toml --set train.episodes=500 --set cdkt.objective=elbo --set cdkt.inference=joint
+  siskin train --resume runs/omniglot
+
+Ctrl-C once saves and stops; --resume goes on as if it had never stopped.")]
+pub struct Args {
+    /// The config file (TOML). See configs/.
+    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    config: Option<PathBuf>,
+    /// Change one key of the config, e.g. --set train.episodes=500. May be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
+    set: Vec<String>,
+    /// The run folder to write. Default: runs/ and the name of the config.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "resume")]
+    out: Option<PathBuf>,
+    /// Go on with the run in this folder from its newest checkpoint.
+    #[arg(long, value_name = "FOLDER")]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let mut run = args.read.with_opener(args.read.on_bad(), |opener| match (&args.resume, &args.config) {
+        (Some(folder), _) => anyhow::Ok(Run::resume(folder, opener)?),
+        (None, Some(path)) => {
+            let config = Config::load(path, &args.set)?;
+            let name = path.file_stem().context("the config has no file name")?;
+            let out = args.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(name));
+            Ok(Run::start(&out, config, opener)?)
+        }
+        (None, None) => unreachable!("clap asks for a config or --resume"),
+    })?;
+    let outcome = train(&mut run)?;
+    let folder = run.folder().path().display().to_string();
+    match outcome {
+        Outcome::Stopped => println!(
+            "Stopped at episode {} and saved. Go on with: siskin train --resume {folder}",
+            run.trainer().episode()
+        ),
+        Outcome::Finished => {
+            if let Some((accuracy, episode)) = run.trainer().best() {
+                println!("Best validation accuracy {:.2} % at episode {episode}.", 100.0 * accuracy);
+            }
+            if run.trainer().skipped() > 0 {
+                println!("{} steps were skipped because a gradient was not finite.", run.trainer().skipped());
+            }
+            println!("The run is in {folder}. Next: siskin test {folder}");
+        }
+    }
+    Ok(())
+}
+
+/// Trains to the end or to Ctrl-C, with a progress bar.
+pub fn train(run: &mut Run) -> anyhow::Result<Outcome> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("\nStopping after this step; Ctrl-C again stops at once, without saving.");
+    })
+    .context("cannot listen for Ctrl-C")?;
+
+    let bar = ProgressBar::new(run.config().train.episodes);
+    bar.set_style(ProgressStyle::with_template(
+        "{bar:30} {pos}/{len} episodes  {per_sec}  {eta_precise} left  {msg}",
+    )?);
+    bar.set_position(run.trainer().episode());
+    bar.reset_eta();
+    // A bar that nobody sees (output to a file) would swallow the lines too.
+    let say = |line: String| if bar.is_hidden() { println!("{line}") } else { bar.println(line) };
+    let mut recent: VecDeque<(f64, f64)> = VecDeque::with_capacity(100);
+    let outcome = run.train(&stop, &mut |event| match event {
+        Event::Step { episode, report } => {
+            if recent.len() == 100 {
+                recent.pop_front();
+            }
+            recent.push_back((report.loss, report.accuracy));
+            let mean = |f: fn(&(f64, f64)) -> f64| recent.iter().map(f).sum::<f64>() / recent.len() as f64;
+            bar.set_position(*episode);
+            bar.set_message(format!("loss {:.3}  accuracy {:.1} %", mean(|x| x.0), 100.0 * mean(|x| x.1)));
+            if !report.taken {
+                say(format!("episode {episode}: the gradient was not finite, the step was skipped"));
+            }
+        }
+        Event::Validated { episode, accuracy, best } => {
+            let note = if *best { ", best so far" } else { "" };
+            say(format!("episode {episode}: validation accuracy {:.2} %{note}", 100.0 * accuracy));
+        }
+    });
+    bar.finish_and_clear();
+    Ok(outcome?)
+}

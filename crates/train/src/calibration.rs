@@ -1,0 +1,112 @@
+//! How far confidence and accuracy agree, before and after tuning on validation episodes.
+
+use crate::error::Result;
+use crate::evaluate::{Answer, pooled, pooled_latent};
+use serde::{Deserialize, Serialize};
+use siskin_calib::{
+    PAPER_BINS, Predictions, ReleasedChoice, Reliability, Temperature, accuracy, adaptive_ece, brier,
+    classwise_ece, nll, released_grid, tune_released,
+};
+use siskin_methods::Latent;
+
+/// The measures of one set of predictions.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Measures {
+    /// Share of right predictions.
+    pub accuracy: f64,
+    /// Mean negative log-probability of the truth.
+    pub nll: f64,
+    /// Brier score.
+    pub brier: f64,
+    /// Expected calibration error, the paper's 15 bins.
+    pub ece: f64,
+    /// Maximum calibration error, the same bins.
+    pub mce: f64,
+    /// ECE with bins of equal mass.
+    pub adaptive_ece: f64,
+    /// ECE of every class's probability, averaged.
+    pub classwise_ece: f64,
+}
+
+impl Measures {
+    /// All measures of `predictions`.
+    pub fn of(predictions: &Predictions) -> Result<Measures> {
+        let reliability = Reliability::new(predictions, PAPER_BINS)?;
+        Ok(Measures {
+            accuracy: accuracy(predictions),
+            nll: nll(predictions),
+            brier: brier(predictions),
+            ece: reliability.ece(),
+            mce: reliability.mce(),
+            adaptive_ece: adaptive_ece(predictions, PAPER_BINS)?,
+            classwise_ece: classwise_ece(predictions, PAPER_BINS)?,
+        })
+    }
+}
+
+/// The protocol of the paper's published code: two temperatures from a grid, chosen by ECE and by MCE apart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReleasedCalibration {
+    /// The pairs chosen on validation.
+    pub chosen: ReleasedChoice,
+    /// Test measures with the pair of least validation ECE.
+    pub by_ece: Measures,
+    /// Test measures with the pair of least validation MCE.
+    pub by_mce: Measures,
+}
+
+/// What `siskin calibrate` finds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Test measures of the probabilities as they are.
+    pub raw: Measures,
+    /// The temperature fitted by NLL on validation.
+    pub temperature: Temperature,
+    /// Test measures with that temperature.
+    pub tuned: Measures,
+    /// The published code's protocol, for methods with latent Gaussians.
+    pub released: Option<ReleasedCalibration>,
+}
+
+/// Test predictions before and after tuning, for a reliability diagram.
+pub struct Calibrated {
+    /// The measures.
+    pub measures: Calibration,
+    /// Test predictions as they are.
+    pub raw: Predictions,
+    /// Test predictions with the tuned temperature.
+    pub tuned: Predictions,
+}
+
+/// Calibrates on `validation` and measures on `test`.
+pub fn calibrate(validation: &[Answer], test: &[Answer], with_released: bool) -> Result<Calibrated> {
+    let (on, raw) = (pooled(validation)?, pooled(test)?);
+    let temperature = Temperature::fit_predictions(&on)?;
+    let tuned = raw.sharpened(temperature.value)?;
+    let released = match (with_released, pooled_latent(validation), pooled_latent(test)) {
+        (true, Some(validation), Some(test)) => {
+            Some(released(&validation, on.labels(), &test, raw.labels(), on.classes())?)
+        }
+        _ => None,
+    };
+    let measures =
+        Calibration { raw: Measures::of(&raw)?, temperature, tuned: Measures::of(&tuned)?, released };
+    Ok(Calibrated { measures, raw, tuned })
+}
+
+fn released(
+    validation: &Latent,
+    validation_labels: &[usize],
+    test: &Latent,
+    test_labels: &[usize],
+    way: usize,
+) -> Result<ReleasedCalibration> {
+    let at = |latent: &Latent, labels: &[usize], t1: f64| -> Result<Predictions> {
+        Ok(Predictions::new(latent.probabilities(way, t1)?, labels.to_vec(), way)?)
+    };
+    let chosen = tune_released(&released_grid(), PAPER_BINS, |t1| at(validation, validation_labels, t1))?;
+    let measure = |t1: f64, t2: f64| Measures::of(&at(test, test_labels, t1)?.sharpened(t2)?);
+    let by_ece = measure(chosen.by_ece.t1, chosen.by_ece.t2)?;
+    let by_mce = measure(chosen.by_mce.t1, chosen.by_mce.t2)?;
+    Ok(ReleasedCalibration { chosen, by_ece, by_mce })
+}

@@ -1,0 +1,147 @@
+//! Checkpoints: the whole state of a run in one safetensors file.
+
+use crate::atomic;
+use crate::error::{Error, Result, io};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use siskin_methods::{State, Tensor, Values};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Where training stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Position {
+    /// Format of this record.
+    pub version: u32,
+    /// Training episodes done: the next one has this index in the episode and augmentation streams.
+    pub episode: u64,
+    /// Optimiser steps skipped for a non-finite gradient.
+    pub skipped: u64,
+    /// How many of them were the latest ones, without a good step after.
+    pub skipped_in_a_row: u64,
+    /// Best validation accuracy so far and the episode it was reached at.
+    pub best: Option<(f64, u64)>,
+    /// Length of `metrics.jsonl` at this point: a resumed run cuts what came after.
+    pub metrics_bytes: u64,
+    /// The resolved config, so that a checkpoint says by itself what it is.
+    pub config: String,
+    /// Hash of the data trained on.
+    pub data: String,
+}
+
+/// The format this program writes.
+pub const VERSION: u32 = 1;
+const KEY: &str = "siskin";
+
+/// Saves atomically: see [`atomic::write`]. The same state gives the same bytes.
+pub fn save(path: &Path, position: &Position, state: &State) -> Result<()> {
+    let bytes: Vec<Vec<u8>> = state.0.iter().map(|t| little_endian(&t.values)).collect();
+    let views = state.0.iter().zip(&bytes).map(|(tensor, bytes)| {
+        let dtype = match tensor.values {
+            Values::F32(_) => Dtype::F32,
+            Values::F64(_) => Dtype::F64,
+        };
+        TensorView::new(dtype, tensor.shape.clone(), bytes).map(|view| (tensor.name.clone(), view))
+    });
+    let bad = |e: safetensors::SafeTensorError| Error::Checkpoint { path: path.into(), why: e.to_string() };
+    let views = views.collect::<std::result::Result<Vec<_>, _>>().map_err(bad)?;
+    let json = serde_json::to_string(position).expect("a position is plain data");
+    let metadata = HashMap::from([(KEY.to_string(), json)]);
+    atomic::write(path, &safetensors::serialize(views, Some(metadata)).map_err(bad)?)
+}
+
+/// Reads a checkpoint back.
+pub fn load(path: &Path) -> Result<(Position, State)> {
+    let bytes = std::fs::read(path).map_err(io("read the checkpoint", path))?;
+    let bad = |why: String| Error::Checkpoint { path: path.into(), why };
+    let (_, header) = SafeTensors::read_metadata(&bytes)
+        .map_err(|e| bad(format!("it is not a whole safetensors file ({e})")))?;
+    let json =
+        header.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or_else(|| {
+            bad("it has no record of a training run; was it written by `siskin train`?".into())
+        })?;
+    let version = serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
+    if version != Some(u64::from(VERSION)) {
+        return Err(bad(format!("its format is {version:?}, this program reads {VERSION}")));
+    }
+    let position: Position =
+        serde_json::from_str(json).map_err(|e| bad(format!("its record is damaged ({e})")))?;
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|e| bad(e.to_string()))?;
+    let mut state = State::default();
+    for (name, view) in tensors.tensors() {
+        let values = match view.dtype() {
+            Dtype::F32 => Values::F32(
+                view.data().chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect(),
+            ),
+            Dtype::F64 => Values::F64(
+                view.data().chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect(),
+            ),
+            other => return Err(bad(format!("tensor `{name}` has type {other:?}"))),
+        };
+        state.0.push(Tensor { name, shape: view.shape().to_vec(), values });
+    }
+    Ok((position, state))
+}
+
+fn little_endian(values: &Values) -> Vec<u8> {
+    match values {
+        Values::F32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        Values::F64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> (Position, State) {
+        let position = Position {
+            version: VERSION,
+            episode: 7,
+            skipped: 1,
+            skipped_in_a_row: 0,
+            best: Some((0.1 + 0.2, 5)),
+            metrics_bytes: 99,
+            config: "seed = 1\n".into(),
+            data: "abc".into(),
+        };
+        let mut state = State::default();
+        state.push_f64("hyper", &[0.1, f64::MIN_POSITIVE]);
+        let values = Values::F32(vec![1.0, -2.5, f32::NAN, 0.0, 3.0, 4.0]);
+        state.0.push(Tensor { name: "w".into(), shape: vec![2, 3], values });
+        (position, state)
+    }
+
+    #[test]
+    fn comes_back_bit_for_bit_and_saves_the_same_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (position, state) = example();
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        save(&a, &position, &state).unwrap();
+        let (position2, state2) = load(&a).unwrap();
+        assert_eq!(position2, position);
+        save(&b, &position2, &state2).unwrap();
+        assert_eq!(std::fs::read(&a).unwrap(), std::fs::read(&b).unwrap());
+        assert_eq!(state2.f64s("hyper").unwrap(), &[0.1, f64::MIN_POSITIVE]);
+    }
+
+    #[test]
+    fn damaged_files_are_refused_with_a_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let (position, state) = example();
+        save(&path, &position, &state).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for cut in [0, 4, 8, 40, whole.len() - 1] {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let error = load(&path).unwrap_err().to_string();
+            assert!(error.contains("not a whole safetensors file"), "{cut}: {error}");
+        }
+        let other = safetensors::serialize(Vec::<(String, TensorView<'_>)>::new(), None).unwrap();
+        std::fs::write(&path, other).unwrap();
+        assert!(load(&path).unwrap_err().to_string().contains("no record"));
+        save(&path, &Position { version: 9, ..position }, &state).unwrap();
+        assert!(load(&path).unwrap_err().to_string().contains("format is Some(9)"));
+    }
+}

@@ -1,0 +1,346 @@
+//! One TOML file describes a run: data, episodes, backbone, method, training, testing.
+
+use crate::error::{Error, Result, io};
+use serde::{Deserialize, Serialize};
+use siskin_methods::cdkt::CdktConfig;
+use std::path::Path;
+
+/// A whole run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Every random number of the run follows from this.
+    pub seed: u64,
+    /// The method.
+    pub method: MethodName,
+    /// Which images.
+    pub data: DataConfig,
+    /// The shape of a training episode.
+    pub episode: EpisodeConfig,
+    /// The network.
+    pub backbone: BackboneConfig,
+    /// How long and how fast to train, and when to validate.
+    pub train: TrainConfig,
+    /// The test protocol.
+    pub test: TestConfig,
+    /// What CDKT does with features and labels.
+    pub cdkt: CdktConfig,
+}
+
+/// The method of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MethodName {
+    /// The deep-kernel GP with the logistic-softmax likelihood.
+    #[default]
+    Cdkt,
+}
+
+/// `[data]`: where the images come from and how they are shown to the network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DataConfig {
+    /// `glyphs`, the name of an imported data set, or the path of a folder, list or archive.
+    pub train: String,
+    /// Validation and test classes from another data set (cross-domain); unset means the same.
+    pub transfer: Option<String>,
+    /// Which of the data set's own splits to use, where it has several (e.g. `lake`, `vinyals`).
+    pub split: Option<String>,
+    /// Rotations by 90, 180 and 270 degrees as new classes.
+    pub rotations: bool,
+    /// Side of the square image the network sees, in pixels.
+    pub image_size: u32,
+    /// The reference's augmentation (crop, jitter, flip) in training.
+    pub augment: bool,
+}
+
+impl Default for DataConfig {
+    fn default() -> Self {
+        DataConfig {
+            train: "glyphs".into(),
+            transfer: None,
+            split: None,
+            rotations: false,
+            image_size: 28,
+            augment: false,
+        }
+    }
+}
+
+/// `[episode]`: the shape of an episode.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EpisodeConfig {
+    /// Classes in an episode.
+    pub way: usize,
+    /// Support images of each class.
+    pub shot: usize,
+    /// Query images of each class.
+    pub query: usize,
+}
+
+impl Default for EpisodeConfig {
+    fn default() -> Self {
+        EpisodeConfig { way: 5, shot: 1, query: 16 }
+    }
+}
+
+/// `[backbone]`: the network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BackboneConfig {
+    /// `conv4`, `conv4s`, `conv6` or `resnet12`.
+    pub name: String,
+    /// `cpu`, or `cuda`, `wgpu`, `metal` where compiled in.
+    pub device: String,
+}
+
+impl Default for BackboneConfig {
+    fn default() -> Self {
+        BackboneConfig { name: "conv4s".into(), device: "cpu".into() }
+    }
+}
+
+/// How the learning rates fall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// They stay, as in the paper.
+    #[default]
+    Constant,
+    /// Half a cosine from the full rate to a hundredth of it.
+    Cosine,
+}
+
+/// `[train]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrainConfig {
+    /// Training episodes in all (the paper's epoch is 100).
+    pub episodes: u64,
+    /// Episodes in one optimiser step.
+    pub episodes_per_step: u64,
+    /// Adam's rate for the network.
+    pub learning_rate: f64,
+    /// Adam's rate for the kernel, tau and the prior mean.
+    pub kernel_learning_rate: f64,
+    /// How the rates fall.
+    pub schedule: Schedule,
+    /// Validate every so many episodes; 0 means never (the last model is then also the best).
+    pub validate_every: u64,
+    /// Validate only after this many episodes.
+    pub validate_from: u64,
+    /// Episodes of one validation.
+    pub validate_episodes: u64,
+    /// Save `last.safetensors` every so many episodes.
+    pub save_every: u64,
+}
+
+impl Default for TrainConfig {
+    fn default() -> Self {
+        TrainConfig {
+            episodes: 2_000,
+            episodes_per_step: 1,
+            learning_rate: 1e-3,
+            kernel_learning_rate: 1e-2,
+            schedule: Schedule::Constant,
+            validate_every: 500,
+            validate_from: 0,
+            validate_episodes: 100,
+            save_every: 500,
+        }
+    }
+}
+
+/// `[test]`: the paper's protocol is 5 batches of 600 episodes with 15 queries a class.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TestConfig {
+    /// Batches; each has its own seed.
+    pub batches: u64,
+    /// Episodes in a batch.
+    pub episodes: u64,
+    /// Query images of each class.
+    pub query: usize,
+    /// Classes in a test episode; unset means as trained.
+    pub way: Option<usize>,
+    /// Support images of each class; unset means as trained.
+    pub shot: Option<usize>,
+}
+
+impl Default for TestConfig {
+    fn default() -> Self {
+        TestConfig { batches: 5, episodes: 600, query: 15, way: None, shot: None }
+    }
+}
+
+impl Config {
+    /// Reads a file and applies `key=value` settings in order, e.g. `train.episodes=500`.
+    pub fn load(path: &Path, settings: &[String]) -> Result<Config> {
+        let text = std::fs::read_to_string(path).map_err(io("read the config", path))?;
+        Config::parse(&text, settings).map_err(|e| match e {
+            Error::Config(why) => Error::Config(format!("{}: {why}", path.display())),
+            other => other,
+        })
+    }
+
+    /// Parses TOML text and applies settings.
+    pub fn parse(text: &str, settings: &[String]) -> Result<Config> {
+        let mut table: toml::Table =
+            text.parse().map_err(|e: toml::de::Error| Error::Config(e.to_string()))?;
+        for setting in settings {
+            apply(&mut table, setting)?;
+        }
+        let config: Config = serde_path(table)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The config with every key written out.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("a config is plain tables of plain values")
+    }
+
+    fn check(&self) -> Result<()> {
+        let at_least_one = [
+            ("episode.shot", self.episode.shot as u64),
+            ("episode.query", self.episode.query as u64),
+            ("train.episodes", self.train.episodes),
+            ("train.episodes_per_step", self.train.episodes_per_step),
+            ("train.save_every", self.train.save_every),
+            ("train.validate_episodes", self.train.validate_episodes),
+            ("test.batches", self.test.batches),
+            ("test.episodes", self.test.episodes),
+            ("test.query", self.test.query as u64),
+            ("data.image_size", self.data.image_size as u64),
+            ("cdkt.steps", self.cdkt.steps as u64),
+            ("cdkt.test_steps", self.cdkt.test_steps as u64),
+        ];
+        if let Some((key, _)) = at_least_one.iter().find(|(_, value)| *value == 0) {
+            return Err(Error::Config(format!("{key} = 0: it must be at least 1")));
+        }
+        if self.episode.way < 2 {
+            return Err(Error::Config(format!("episode.way = {}: it must be at least 2", self.episode.way)));
+        }
+        let positive = [
+            ("train.learning_rate", self.train.learning_rate),
+            ("train.kernel_learning_rate", self.train.kernel_learning_rate),
+            ("cdkt.tau", self.cdkt.tau),
+            ("cdkt.initial_output_scale", self.cdkt.initial_output_scale),
+        ];
+        match positive.iter().find(|(_, value)| !(*value > 0.0 && value.is_finite())) {
+            Some((key, value)) => Err(Error::Config(format!("{key} = {value}: it must be a number above 0"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Applies `a.b=value`: the value is TOML (`3`, `0.5`, `true`, `"text"`), or text where it does not parse as TOML.
+fn apply(table: &mut toml::Table, setting: &str) -> Result<()> {
+    let Some((key, value)) = setting.split_once('=') else {
+        return Err(Error::Config(format!(
+            "--set {setting}: there is no `=`; write e.g. --set train.episodes=500"
+        )));
+    };
+    let value = match format!("v = {}", value.trim()).parse::<toml::Table>() {
+        Ok(mut parsed) => parsed.remove("v").unwrap_or_else(|| toml::Value::String(value.into())),
+        Err(_) => toml::Value::String(value.trim().into()),
+    };
+    let mut path: Vec<&str> = key.trim().split('.').collect();
+    let last = path.pop().unwrap_or_default();
+    let mut at = table;
+    for part in path {
+        let next = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        at = match next {
+            toml::Value::Table(inner) => inner,
+            _ => return Err(Error::Config(format!("--set {setting}: `{part}` is a value, not a table"))),
+        };
+    }
+    at.insert(last.to_string(), value);
+    Ok(())
+}
+
+/// Deserialises, and where a key or a name is unknown says which one was probably meant.
+fn serde_path(table: toml::Table) -> Result<Config> {
+    Config::deserialize(table).map_err(|e| {
+        let message = e.message().to_string();
+        Error::Config(match suggestion(&message) {
+            Some((wrong, right)) => format!("unknown name `{wrong}`; did you mean `{right}`? ({message})"),
+            None => e.to_string().trim().to_string(),
+        })
+    })
+}
+
+/// From serde's "unknown field `x`, expected one of `a`, `b`": the wrong name and the nearest right one.
+fn suggestion(message: &str) -> Option<(String, String)> {
+    if !message.starts_with("unknown ") {
+        return None;
+    }
+    let mut names = message.split('`').skip(1).step_by(2);
+    let wrong = names.next()?.to_string();
+    let right = names.max_by(|a, b| {
+        let near = |s: &str| strsim::jaro_winkler(&wrong, s);
+        near(a).total_cmp(&near(b))
+    })?;
+    Some((wrong.clone(), right.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_out_and_read_again_is_the_same() {
+        let config = Config::parse("seed = 3\n[cdkt]\nobjective = \"elbo\"\n", &[]).unwrap();
+        assert_eq!(Config::parse(&config.to_toml(), &[]).unwrap(), config);
+    }
+
+    #[test]
+    fn a_typo_names_the_nearest_key() {
+        let error = Config::parse("[train]\nepisods = 5\n", &[]).unwrap_err().to_string();
+        assert!(error.contains("`episods`") && error.contains("did you mean `episodes`"), "{error}");
+        let error = Config::parse("", &["cdkt.kernel=cosin".into()]).unwrap_err().to_string();
+        assert!(error.contains("did you mean `cosine`"), "{error}");
+    }
+
+    #[test]
+    fn settings_take_toml_values_and_plain_words() {
+        let set = ["train.episodes=7", "cdkt.kernel=rbf", "data.augment=true", "data.train=some/folder"];
+        let config = Config::parse("", &set.map(String::from)).unwrap();
+        assert_eq!(config.train.episodes, 7);
+        assert_eq!(config.cdkt.kernel, siskin_methods::cdkt::KernelName::Rbf);
+        assert!(config.data.augment);
+        assert_eq!(config.data.train, "some/folder");
+    }
+
+    #[test]
+    fn every_config_of_the_repository_parses() {
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs")];
+        let mut read = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    Config::load(&path, &[]).unwrap();
+                    read += 1;
+                }
+            }
+        }
+        assert!(read > 60, "only {read} configs were found");
+    }
+
+    #[test]
+    fn values_out_of_range_are_named() {
+        for (set, key) in [
+            ("cdkt.tau=0", "cdkt.tau"),
+            ("episode.way=1", "episode.way"),
+            ("test.episodes=0", "test.episodes"),
+        ] {
+            let error = Config::parse("", &[set.into()]).unwrap_err().to_string();
+            assert!(error.contains(key), "{error}");
+        }
+        assert!(Config::parse("", &["seed".into()]).unwrap_err().to_string().contains("no `=`"));
+    }
+}

@@ -1,0 +1,69 @@
+//! What can go wrong in a run, as facts.
+
+use std::path::PathBuf;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, e.g. `write`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The config does not parse, has an unknown key or a value out of range.
+    #[error("{0}")]
+    Config(String),
+    /// A checkpoint cannot be used.
+    #[error("the checkpoint {} cannot be used: {why}", path.display())]
+    Checkpoint {
+        /// The checkpoint file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        why: String,
+    },
+    /// Training met non-finite gradients too often.
+    #[error(
+        "training stopped: {in_a_row} steps in a row gave a non-finite gradient (episodes {first} to {last}). \
+         The state before them is in {}, the list of their episodes in {}.",
+        checkpoint.display(), replay.display()
+    )]
+    Diverged {
+        /// How many steps in a row were skipped.
+        in_a_row: u64,
+        /// First episode of the skipped steps.
+        first: u64,
+        /// Last episode of the skipped steps.
+        last: u64,
+        /// The checkpoint to start from.
+        checkpoint: PathBuf,
+        /// The file that names the episodes.
+        replay: PathBuf,
+    },
+    /// The run folder already holds another run.
+    #[error("{0}")]
+    Run(String),
+    /// The data crate reports an error.
+    #[error(transparent)]
+    Data(#[from] siskin_data::Error),
+    /// The method reports an error.
+    #[error(transparent)]
+    Method(#[from] siskin_methods::Error),
+    /// The calibration crate reports an error.
+    #[error(transparent)]
+    Calib(#[from] siskin_calib::Error),
+}
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Names the action and the path of a failed file operation.
+pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
+    let path = path.into();
+    move |source| Error::Io { action, path, source }
+}

@@ -1,0 +1,104 @@
+//! Predictions on many episodes: each image goes through the network once, then the episodes run side by side.
+
+use crate::error::Result;
+use rayon::prelude::*;
+use siskin_calib::{Predictions, Probabilities};
+use siskin_data::random::stream;
+use siskin_data::{Episode, Items, Split, Transform};
+use siskin_methods::{Features, Images, Latent, Method, Prediction, select};
+use std::collections::HashMap;
+
+/// What a method said of the queries of one episode, and what is true.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Probabilities and, where the method has them, latent Gaussians.
+    pub prediction: Prediction,
+    /// True classes of the queries.
+    pub labels: Vec<usize>,
+}
+
+impl Answer {
+    /// Share of queries whose most probable class is the true one.
+    pub fn accuracy(&self) -> f64 {
+        let rows = self.prediction.probabilities.chunks_exact(self.prediction.way);
+        let right = rows.zip(&self.labels).filter(|(row, label)| siskin_calib::top(row).0 == **label).count();
+        right as f64 / self.labels.len() as f64
+    }
+}
+
+/// Images sent through the network at a time.
+const BATCH: usize = 128;
+
+/// Answers to all episodes of one split, in order.
+pub fn evaluate(
+    method: &dyn Method,
+    split: &Split,
+    transform: &Transform,
+    episodes: &[Episode],
+) -> Result<Vec<Answer>> {
+    let mut items: Vec<usize> = episodes.iter().flat_map(Episode::items).collect();
+    items.sort_unstable();
+    items.dedup();
+    let features = embed(method, split, transform, &items)?;
+    let row_of: HashMap<usize, usize> = items.iter().enumerate().map(|(row, item)| (*item, row)).collect();
+    episodes
+        .par_iter()
+        .map(|episode| {
+            let (items, labels) = (episode.items(), episode.labels());
+            let part = |rows: &[usize]| -> (Features, Vec<usize>) {
+                let features =
+                    select(&features, &rows.iter().map(|&r| row_of[&items[r]]).collect::<Vec<_>>());
+                (features, rows.iter().map(|&r| labels[r]).collect())
+            };
+            let (support, support_labels) = part(&episode.support_rows());
+            let (query, labels) = part(&episode.query_rows());
+            let prediction = method.predict(&support, &support_labels, episode.way(), &query)?;
+            Ok(Answer { prediction, labels })
+        })
+        .collect()
+}
+
+/// Features of items of a split, by the evaluation transform; precomputed vectors are taken as they are.
+pub fn embed(method: &dyn Method, split: &Split, transform: &Transform, items: &[usize]) -> Result<Features> {
+    let data = match &split.items {
+        Items::Images(data) => data,
+        Items::Embeddings(data) => {
+            let values = items.iter().flat_map(|&item| data.vector(item)).map(|&x| f64::from(x)).collect();
+            return Ok(Features { values, rows: items.len(), dim: data.dim() });
+        }
+    };
+    let size = transform.size as usize;
+    let mut all = Features { values: Vec::new(), rows: items.len(), dim: 1 };
+    for batch in items.chunks(BATCH) {
+        let mut pixels = vec![0.0; batch.len() * transform.len()];
+        pixels.par_chunks_exact_mut(transform.len()).zip(batch).for_each(|(out, &item)| {
+            // The evaluation transform draws no random number.
+            transform.apply(&data.image(item), &mut stream(0, "evaluate", 0), out);
+        });
+        let shape = [batch.len(), transform.channels.count(), size, size];
+        let part = method.embed(Images::new(&pixels, shape).map_err(siskin_methods::Error::from)?)?;
+        all.dim = part.dim;
+        all.values.extend(part.values);
+    }
+    Ok(all)
+}
+
+/// All answers as one table of predictions.
+pub fn pooled(answers: &[Answer]) -> Result<Predictions> {
+    let way = answers.first().map_or(2, |a| a.prediction.way);
+    let probabilities = answers.iter().flat_map(|a| a.prediction.probabilities.iter().copied()).collect();
+    let labels = answers.iter().flat_map(|a| a.labels.iter().copied()).collect();
+    Ok(Predictions::with_labels(Probabilities::new(probabilities, way)?, labels)?)
+}
+
+/// All latent Gaussians as one table, where the method has them.
+pub fn pooled_latent(answers: &[Answer]) -> Option<Latent> {
+    let tau = answers.first()?.prediction.latent.as_ref()?.tau;
+    let mut all = Latent { mean: Vec::new(), variance: Vec::new(), tau };
+    for answer in answers {
+        let latent = answer.prediction.latent.as_ref()?;
+        all.mean.extend(&latent.mean);
+        all.variance.extend(&latent.variance);
+    }
+    Some(all)
+}

@@ -1,0 +1,119 @@
+//! A run from its config or its folder: data, method and trainer put together.
+
+use crate::checkpoint;
+use crate::config::{Config, MethodName};
+use crate::error::Result;
+use crate::run_folder::RunFolder;
+use crate::tasks::{TaskData, TrainingTasks};
+use crate::trainer::{Event, Outcome, Trainer};
+use siskin_data::{Channels, Opener};
+use siskin_methods::Method;
+use siskin_methods::cdkt::Cdkt;
+use siskin_nn::{Architecture, DeviceChoice};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// A training run.
+pub struct Run {
+    config: Config,
+    folder: RunFolder,
+    data: TaskData,
+    tasks: TrainingTasks,
+    trainer: Trainer,
+}
+
+impl Run {
+    /// A new run in the folder `out`.
+    pub fn start(out: &Path, config: Config, opener: &Opener<'_>) -> Result<Run> {
+        let data = TaskData::open(&config, channels(&config)?, opener)?;
+        let tasks = TrainingTasks::new(&config, data.clone())?;
+        let method = new_method(&config)?;
+        let folder = RunFolder::create(out, &config, &data.hash)?;
+        let trainer = Trainer::start(folder.clone(), &config, &data.hash, method)?;
+        Ok(Run { config, folder, data, tasks, trainer })
+    }
+
+    /// The run in `folder`, from its newest checkpoint.
+    pub fn resume(folder: &Path, opener: &Opener<'_>) -> Result<Run> {
+        let folder = RunFolder::open(folder)?;
+        let config = folder.config()?;
+        let data = TaskData::open(&config, channels(&config)?, opener)?;
+        let tasks = TrainingTasks::new(&config, data.clone())?;
+        let trainer = Trainer::resume(folder.clone(), &config, &data.hash, new_method(&config)?)?;
+        Ok(Run { config, folder, data, tasks, trainer })
+    }
+
+    /// Trains to the end, or until `stop` is set.
+    pub fn train(&mut self, stop: &AtomicBool, on: &mut dyn FnMut(&Event)) -> Result<Outcome> {
+        self.trainer.run(&mut self.tasks, stop, on)
+    }
+
+    /// The resolved config.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Where the run is.
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
+    /// The data of the run.
+    pub fn data(&self) -> &TaskData {
+        &self.data
+    }
+
+    /// How far training is, and what it met.
+    pub fn trainer(&self) -> &Trainer {
+        &self.trainer
+    }
+}
+
+/// A trained model with the config and data it was trained by, ready for test.
+pub struct Model {
+    /// The method with its learned state.
+    pub method: Box<dyn Method>,
+    /// The config of the run, with settings applied.
+    pub config: Config,
+    /// Its data.
+    pub data: TaskData,
+    /// Training episodes the model has seen.
+    pub episodes: u64,
+}
+
+impl Model {
+    /// The best checkpoint of the run in `folder`, else its newest. `settings` change the config for test, e.g.
+    /// `test.way=10` or `cdkt.test_steps=50`.
+    pub fn open(folder: &Path, settings: &[String], opener: &Opener<'_>) -> Result<Model> {
+        let folder = RunFolder::open(folder)?;
+        let config = Config::load(&folder.path().join("config.toml"), settings)?;
+        let data = TaskData::open(&config, channels(&config)?, opener)?;
+        let mut method = new_method(&config)?;
+        let path = if folder.best().exists() { folder.best() } else { folder.last() };
+        let (position, state) = checkpoint::load(&path)?;
+        method.load_state(&state)?;
+        Ok(Model { method, config, data, episodes: position.episode })
+    }
+}
+
+/// A fresh method as `config` describes it.
+pub fn new_method(config: &Config) -> Result<Box<dyn Method>> {
+    let architecture = architecture(config)?;
+    let device: DeviceChoice = config.backbone.device.parse().map_err(siskin_methods::Error::from)?;
+    Ok(match config.method {
+        MethodName::Cdkt => {
+            Box::new(Cdkt::new(&config.cdkt, config.episode.way, architecture, config.seed, device)?)
+        }
+    })
+}
+
+fn architecture(config: &Config) -> Result<Architecture> {
+    Ok(config.backbone.name.parse().map_err(siskin_methods::Error::from)?)
+}
+
+fn channels(config: &Config) -> Result<Channels> {
+    Ok(match architecture(config)?.channels() {
+        1 => Channels::One,
+        _ => Channels::Three,
+    })
+}

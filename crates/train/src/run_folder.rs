@@ -1,0 +1,165 @@
+//! The folder of one run: what is in it, and who may write to it.
+//!
+//! ```text
+//! config.toml         the resolved config, every key written out
+//! run.json            program version, data hash, command line
+//! metrics.jsonl       one line a training step and a validation; no clock times, so equal runs give equal files
+//! events.out.tfevents…  the same curves for TensorBoard
+//! last.safetensors    the newest checkpoint: `siskin train --resume` goes on from here
+//! best.safetensors    the checkpoint with the best validation accuracy: what test and predict use
+//! ```
+
+use crate::atomic;
+use crate::config::Config;
+use crate::error::{Error, Result, io};
+use serde::Serialize;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Paths below one run folder.
+#[derive(Debug, Clone)]
+pub struct RunFolder(PathBuf);
+
+/// `run.json`.
+#[derive(Debug, Serialize)]
+pub struct RunRecord<'a> {
+    /// Version of this program.
+    pub siskin: &'a str,
+    /// Names and hashes of the data.
+    pub data: &'a str,
+    /// The command line that started the run.
+    pub command: Vec<String>,
+}
+
+impl RunFolder {
+    /// A new run: makes the folder, refuses one that already holds a checkpoint.
+    pub fn create(path: &Path, config: &Config, data: &str) -> Result<RunFolder> {
+        let folder = RunFolder(path.into());
+        if folder.last().exists() {
+            return Err(Error::Run(format!(
+                "{} already holds a run. Go on with it by `siskin train --resume {}`, or choose another folder with --out.",
+                path.display(),
+                path.display()
+            )));
+        }
+        std::fs::create_dir_all(path).map_err(io("create the run folder", path))?;
+        atomic::write(&path.join("config.toml"), config.to_toml().as_bytes())?;
+        let record =
+            RunRecord { siskin: env!("CARGO_PKG_VERSION"), data, command: std::env::args().collect() };
+        let json = serde_json::to_vec_pretty(&record).expect("a run record is plain data");
+        atomic::write(&path.join("run.json"), &json)?;
+        Ok(folder)
+    }
+
+    /// A run to go on with, to test or to calibrate.
+    pub fn open(path: &Path) -> Result<RunFolder> {
+        let folder = RunFolder(path.into());
+        if !folder.last().exists() && !folder.best().exists() {
+            return Err(Error::Run(format!(
+                "{} holds no run: neither last.safetensors nor best.safetensors is there. \
+                 Give the folder that `siskin train` wrote (its --out).",
+                path.display()
+            )));
+        }
+        Ok(folder)
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The newest checkpoint.
+    pub fn last(&self) -> PathBuf {
+        self.0.join("last.safetensors")
+    }
+
+    /// The checkpoint with the best validation accuracy.
+    pub fn best(&self) -> PathBuf {
+        self.0.join("best.safetensors")
+    }
+
+    /// The resolved config.
+    pub fn config(&self) -> Result<Config> {
+        Config::load(&self.0.join("config.toml"), &[])
+    }
+}
+
+/// Appends lines to `metrics.jsonl`.
+pub struct Metrics {
+    file: BufWriter<File>,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Metrics {
+    /// Opens the file and cuts it to `bytes`: what a stopped run wrote after its last checkpoint is done again.
+    pub fn open(folder: &RunFolder, bytes: u64) -> Result<Metrics> {
+        let path = folder.0.join("metrics.jsonl");
+        let open = || {
+            let mut file = OpenOptions::new().create(true).write(true).truncate(false).open(&path)?;
+            let found = file.metadata()?.len();
+            if found >= bytes {
+                file.set_len(bytes)?;
+            }
+            file.seek(SeekFrom::End(0))?;
+            Ok((file, found))
+        };
+        let (file, found) = open().map_err(io("write", &path))?;
+        if found < bytes {
+            return Err(Error::Run(format!(
+                "{} has {found} bytes, the checkpoint knows of {bytes}: it was changed by hand. \
+                 Put it back, or start a new run.",
+                path.display()
+            )));
+        }
+        Ok(Metrics { file: BufWriter::new(file), path, bytes })
+    }
+
+    /// One line.
+    pub fn write(&mut self, line: &impl Serialize) -> Result<()> {
+        let mut text = serde_json::to_vec(line).expect("a metrics line is plain data");
+        text.push(b'\n');
+        self.bytes += text.len() as u64;
+        self.file.write_all(&text).map_err(io("write", &self.path))
+    }
+
+    /// Brings what was written to the disk and says how long the file is.
+    pub fn flush(&mut self) -> Result<u64> {
+        self.file.flush().and_then(|()| self.file.get_ref().sync_data()).map_err(io("write", &self.path))?;
+        Ok(self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_a_run_is_not_overwritten() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), &Config::default(), "x").unwrap();
+        assert_eq!(folder.config().unwrap(), Config::default());
+        assert!(RunFolder::open(root.path()).unwrap_err().to_string().contains("holds no run"));
+        std::fs::write(folder.last(), b"").unwrap();
+        let error = RunFolder::create(root.path(), &Config::default(), "x").unwrap_err().to_string();
+        assert!(error.contains("--resume"), "{error}");
+    }
+
+    #[test]
+    fn metrics_are_cut_to_the_checkpoint() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder(root.path().into());
+        let mut metrics = Metrics::open(&folder, 0).unwrap();
+        metrics.write(&1).unwrap();
+        let kept = metrics.flush().unwrap();
+        metrics.write(&2).unwrap();
+        drop(metrics);
+        let mut again = Metrics::open(&folder, kept).unwrap();
+        again.write(&3).unwrap();
+        again.flush().unwrap();
+        assert_eq!(std::fs::read_to_string(root.path().join("metrics.jsonl")).unwrap(), "1\n3\n");
+        assert!(Metrics::open(&folder, 99).is_err());
+    }
+}

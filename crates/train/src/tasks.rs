@@ -1,0 +1,172 @@
+//! The data of a run: splits, transforms, and the streams of training and validation episodes.
+
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::evaluate::evaluate;
+use crate::trainer::Tasks;
+use siskin_data::{
+    Batch, Channels, Episode, EpisodeSpec, Loader, LoaderConfig, Opened, Opener, Sampler, ShortClasses,
+    Split, SplitName, Splits, Transform,
+};
+use siskin_methods::{Images, Method, Rates, StepReport};
+use std::sync::Arc;
+
+/// Validation episodes have a stream of their own, so that a run's training does not depend on its validations.
+const VALIDATION_SEED: u64 = 1;
+
+/// The splits of a run and how images reach the network.
+#[derive(Clone)]
+pub struct TaskData {
+    /// Train, validation and test classes.
+    pub splits: Splits,
+    /// Names and content hashes, for the run record and the checkpoint.
+    pub hash: String,
+    /// What becomes of training images.
+    pub train_transform: Transform,
+    /// What becomes of images in validation, test and prediction.
+    pub test_transform: Transform,
+}
+
+impl TaskData {
+    /// Opens the data that `config` names. `channels`: what the network takes.
+    pub fn open(config: &Config, channels: Channels, opener: &Opener<'_>) -> Result<TaskData> {
+        let data = &config.data;
+        let (base, base_hash) = splits(&data.train, data.split.as_deref(), data.rotations, opener)?;
+        let (splits, hash) = match &data.transfer {
+            None => (base, base_hash),
+            Some(other) => {
+                let (target, target_hash) = splits(other, None, false, opener)?;
+                // As the reference: all classes of the base data set, unless a split names some of them.
+                let crossed = match &data.split {
+                    None => Splits::cross_domain(base.train.items, &target),
+                    Some(_) => Splits { train: base.train, ..target },
+                };
+                (crossed, format!("{base_hash} -> {target_hash}"))
+            }
+        };
+        let test_transform = Transform { size: data.image_size, channels, augment: false };
+        let train_transform = Transform { augment: data.augment, ..test_transform };
+        Ok(TaskData { splits, hash, train_transform, test_transform })
+    }
+
+    /// Test or validation episodes `0..count` of a stream.
+    pub fn episodes(
+        &self,
+        split: SplitName,
+        spec: EpisodeSpec,
+        seed: u64,
+        count: u64,
+    ) -> Result<Vec<Episode>> {
+        let sampler = Sampler::new(vec![self.splits.get(split).clone()], spec, seed)?;
+        Ok((0..count).map(|e| sampler.draw(e)).collect())
+    }
+
+    /// One of the splits.
+    pub fn split(&self, name: SplitName) -> &Split {
+        self.splits.get(name)
+    }
+}
+
+/// Opens one data set by name or path.
+fn splits(name: &str, split: Option<&str>, rotations: bool, opener: &Opener<'_>) -> Result<(Splits, String)> {
+    let mut opened = match name {
+        "glyphs" => Opened::glyphs()?,
+        _ => opener.open(&opener.cache.resolve(name)?)?,
+    };
+    if rotations {
+        opened = opened.with_rotations()?;
+    }
+    let hash = format!("{}:{}", opened.items.name(), opened.items.content_hash().to_hex());
+    Ok((opened.splits(split)?, hash))
+}
+
+/// The shape of episodes in training and validation. Classes with too few images for all queries give fewer of them,
+/// as the reference does.
+fn training_spec(config: &Config) -> EpisodeSpec {
+    let e = &config.episode;
+    EpisodeSpec { short_classes: ShortClasses::FewerQueries, ..EpisodeSpec::fixed(e.way, e.shot, e.query) }
+}
+
+/// The shape of test episodes.
+pub fn test_spec(config: &Config) -> EpisodeSpec {
+    let way = config.test.way.unwrap_or(config.episode.way);
+    let shot = config.test.shot.unwrap_or(config.episode.shot);
+    EpisodeSpec {
+        short_classes: ShortClasses::FewerQueries,
+        ..EpisodeSpec::fixed(way, shot, config.test.query)
+    }
+}
+
+/// Episodes for a [`crate::trainer::Trainer`]: prepared ahead on a background thread.
+pub struct TrainingTasks {
+    data: TaskData,
+    sampler: Arc<Sampler>,
+    loader: Option<Loader>,
+    validation: Vec<Episode>,
+    seed: u64,
+}
+
+impl TrainingTasks {
+    /// Opens the streams of `config`.
+    pub fn new(config: &Config, data: TaskData) -> Result<TrainingTasks> {
+        let train = data.split(SplitName::Train).clone();
+        let sampler = Arc::new(Sampler::new(vec![train], training_spec(config), config.seed)?);
+        let validation = match config.train.validate_every {
+            0 => Vec::new(),
+            _ => data.episodes(
+                SplitName::Val,
+                training_spec(config),
+                VALIDATION_SEED,
+                config.train.validate_episodes,
+            )?,
+        };
+        Ok(TrainingTasks { data, sampler, loader: None, validation, seed: config.seed })
+    }
+
+    /// The loader, standing at episode `first`.
+    fn loader_at(&mut self, first: u64) -> Result<&mut Loader> {
+        let stands = self.loader.as_ref().is_some_and(|loader| loader.position() == first);
+        if !stands {
+            let config = LoaderConfig {
+                transform: self.data.train_transform,
+                seed: self.seed,
+                first,
+                end: u64::MAX,
+                threads: 1,
+                ahead: 4,
+            };
+            self.loader = Some(Loader::new(self.sampler.clone(), config)?);
+        }
+        self.loader.as_mut().ok_or_else(|| Error::Run("the loader of training episodes is gone".into()))
+    }
+}
+
+impl Tasks for TrainingTasks {
+    fn step(&mut self, method: &mut dyn Method, first: u64, count: u64, rates: Rates) -> Result<StepReport> {
+        let loader = self.loader_at(first)?;
+        let batches = loader.take(count as usize).collect::<siskin_data::Result<Vec<Batch>>>()?;
+        let episodes = batches.iter().map(as_episode).collect::<Result<Vec<_>>>()?;
+        Ok(method.train_step(&episodes, rates)?)
+    }
+
+    fn validate(&mut self, method: &dyn Method) -> Result<f64> {
+        let split = self.data.split(SplitName::Val);
+        let answers = evaluate(method, split, &self.data.test_transform, &self.validation)?;
+        Ok(answers.iter().map(|a| a.accuracy()).sum::<f64>() / answers.len() as f64)
+    }
+}
+
+/// A loaded episode as methods see it.
+fn as_episode(batch: &Batch) -> Result<siskin_methods::Episode<'_>> {
+    let &[channels, height, width] = batch.input_shape.as_slice() else {
+        return Err(Error::Run("training needs images; these are precomputed vectors".into()));
+    };
+    let shape = [batch.labels.len(), channels, height, width];
+    Ok(siskin_methods::Episode {
+        images: Images::new(&batch.inputs, shape).map_err(siskin_methods::Error::from)?,
+        labels: &batch.labels,
+        support: &batch.support_rows,
+        query: &batch.query_rows,
+        way: batch.episode.way(),
+    })
+}

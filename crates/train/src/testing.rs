@@ -1,0 +1,74 @@
+//! The test protocol: batches of episodes, each with its own seed, the same for every method.
+
+use crate::error::{Result, io};
+use crate::evaluate::{Answer, evaluate};
+use crate::run::Model;
+use crate::tasks::test_spec;
+use serde::{Deserialize, Serialize};
+use siskin_calib::{MeanSpread, mean_interval95, mean_std};
+use siskin_data::{Episode, EpisodeSpec, SplitName};
+use std::io::Write;
+use std::path::Path;
+
+/// Accuracy by the paper's protocol.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestReport {
+    /// The shape of the episodes.
+    pub episode: EpisodeSpec,
+    /// Number of episodes.
+    pub episodes: usize,
+    /// Mean accuracy of each batch.
+    pub batches: Vec<f64>,
+    /// Mean and standard deviation over the batches: what the paper reports.
+    pub over_batches: MeanSpread,
+    /// Mean and 95 % interval over all episodes.
+    pub over_episodes: MeanSpread,
+    /// Training episodes the model has seen.
+    pub trained_episodes: u64,
+}
+
+/// Answers to `batches` batches of the config's test episodes from `split`. Batch `b` has seed `b`.
+pub fn answers(model: &Model, split: SplitName, batches: u64) -> Result<Vec<Answer>> {
+    let mut episodes: Vec<Episode> = Vec::new();
+    for batch in 0..batches {
+        episodes.extend(model.data.episodes(
+            split,
+            test_spec(&model.config),
+            batch,
+            model.config.test.episodes,
+        )?);
+    }
+    evaluate(model.method.as_ref(), model.data.split(split), &model.data.test_transform, &episodes)
+}
+
+/// The report of test answers.
+pub fn report(model: &Model, answers: &[Answer]) -> Result<TestReport> {
+    let accuracies: Vec<f64> = answers.iter().map(Answer::accuracy).collect();
+    let batches: Vec<f64> = accuracies
+        .chunks(model.config.test.episodes as usize)
+        .map(|batch| batch.iter().sum::<f64>() / batch.len() as f64)
+        .collect();
+    Ok(TestReport {
+        episode: test_spec(&model.config),
+        episodes: answers.len(),
+        over_batches: mean_std(&batches)?,
+        over_episodes: mean_interval95(&accuracies)?,
+        batches,
+        trained_episodes: model.episodes,
+    })
+}
+
+/// One line of JSON an episode: its batch, number and accuracy.
+pub fn write_episodes(path: &Path, answers: &[Answer], episodes_per_batch: u64) -> Result<()> {
+    let mut text = Vec::new();
+    for (index, answer) in (0u64..).zip(answers) {
+        let line = serde_json::json!({
+            "batch": index / episodes_per_batch,
+            "episode": index % episodes_per_batch,
+            "accuracy": answer.accuracy(),
+            "queries": answer.labels.len(),
+        });
+        writeln!(text, "{line}").map_err(io("write", path))?;
+    }
+    crate::atomic::write(path, &text)
+}
