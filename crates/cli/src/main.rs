@@ -44,8 +44,17 @@ enum Command {
     Figures(figures::Args),
 }
 
-fn main() -> anyhow::Result<()> {
-    let cli = Cli::parse();
+fn main() -> std::process::ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
     if let Some(threads) = cli.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
