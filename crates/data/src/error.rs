@@ -105,6 +105,16 @@ pub enum Error {
         /// What there is.
         known: String,
     },
+    /// Domains cannot become validation classes.
+    #[error("{count} domains of data set {dataset} cannot be held out for validation: {why}")]
+    HoldOut {
+        /// Name of the data set.
+        dataset: String,
+        /// How many were asked for.
+        count: usize,
+        /// The fact that forbids it.
+        why: String,
+    },
     /// A data set that is neither a path nor a known name.
     #[error("{name} is neither a file or folder nor the name of a data set{}", suggest(.nearest))]
     UnknownData {

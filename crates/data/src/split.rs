@@ -1,6 +1,6 @@
 //! Which classes (and which of their images) training, validation and test may see.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rand::seq::SliceRandom;
@@ -256,6 +256,35 @@ impl Splits {
         }
     }
 
+    /// For a split without validation classes: the last `count` domains by name (for Omniglot, alphabets) leave
+    /// training and become validation.
+    pub fn hold_out_domains(mut self, count: usize) -> Result<Self> {
+        let domain = |split: &Split, k: usize| split.class(k).domain.clone();
+        let mut domains: Vec<String> =
+            (0..self.train.classes.len()).map(|k| domain(&self.train, k)).collect();
+        domains.sort_unstable();
+        domains.dedup();
+        let refused =
+            |why: String| Error::HoldOut { dataset: self.train.items.name().to_owned(), count, why };
+        if !self.val.classes.is_empty() {
+            return Err(refused(format!(
+                "the split has {} validation classes of its own",
+                self.val.classes.len()
+            )));
+        }
+        if count == 0 || count >= domains.len() {
+            return Err(refused(format!("its training classes are of {} domains", domains.len())));
+        }
+        let held: HashSet<String> = domains.split_off(domains.len() - count).into_iter().collect();
+        let (val, train) =
+            (0..self.train.classes.len()).partition::<Vec<_>, _>(|&k| held.contains(&domain(&self.train, k)));
+        let part = |ks: Vec<usize>| ks.into_iter().map(|k| self.train.classes[k].clone()).collect::<Vec<_>>();
+        let (val, train) = (part(val), part(train));
+        self.val = Split { name: SplitName::Val, items: self.train.items.clone(), classes: val };
+        self.train.classes = train;
+        Ok(self)
+    }
+
     /// Cross-domain: base from `base` (all its classes), validation and novel from `target`.
     pub fn cross_domain(base: Items, target: &Splits) -> Self {
         Splits {
@@ -312,6 +341,30 @@ mod tests {
     fn a_rule_gives_whole_classes() {
         let scheme = Scheme::by_rule("odd", 5, |i| (i % 2 == 1).then_some(SplitName::Val));
         assert_eq!(scheme.parts, [vec![], vec![(1, None), (3, None)], vec![]]);
+    }
+
+    #[test]
+    fn the_last_domains_by_name_become_validation() {
+        let mut data = small(4, 3);
+        for (class, domain) in data.classes.iter_mut().zip(["Z", "B", "A", "Z"]) {
+            class.domain = domain.into();
+        }
+        let items = Items::Images(Arc::new(data));
+        let splits = || Splits {
+            train: Split::all(SplitName::Train, items.clone()),
+            val: Split::of_classes(SplitName::Val, items.clone(), []),
+            test: Split::of_classes(SplitName::Test, items.clone(), []),
+        };
+        let held = splits().hold_out_domains(1).unwrap();
+        let classes = |split: &Split| split.classes.iter().map(|m| m.class).collect::<Vec<_>>();
+        assert_eq!((classes(&held.train), classes(&held.val)), (vec![1, 2], vec![0, 3]));
+        assert_eq!(held.val.name, SplitName::Val);
+        let held = splits().hold_out_domains(2).unwrap();
+        assert_eq!(classes(&held.train), [2]);
+        let all = splits().hold_out_domains(3).unwrap_err().to_string();
+        assert!(all.contains("of 3 domains"), "{all}");
+        let twice = held.hold_out_domains(1).unwrap_err().to_string();
+        assert!(twice.contains("3 validation classes of its own"), "{twice}");
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub struct DataConfig {
     pub transfer: Option<String>,
     /// Which of the data set's own splits to use, where it has several (e.g. `lake`, `vinyals`).
     pub split: Option<String>,
+    /// For a split without validation classes: so many domains (alphabets) of the training classes, the last by
+    /// name, validate instead of training.
+    pub validation_domains: Option<usize>,
     /// Rotations by 90, 180 and 270 degrees as new classes.
     pub rotations: bool,
     /// Side of the square image the network sees, in pixels.
@@ -60,6 +63,7 @@ impl Default for DataConfig {
             train: "glyphs".into(),
             transfer: None,
             split: None,
+            validation_domains: None,
             rotations: false,
             image_size: 28,
             augment: false,

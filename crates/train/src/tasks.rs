@@ -31,7 +31,10 @@ impl TaskData {
     /// Opens the data that `config` names. `channels`: what the network takes.
     pub fn open(config: &Config, channels: Channels, opener: &Opener<'_>) -> Result<TaskData> {
         let data = &config.data;
-        let (base, base_hash) = splits(&data.train, data.split.as_deref(), data.rotations, opener)?;
+        let (mut base, base_hash) = splits(&data.train, data.split.as_deref(), data.rotations, opener)?;
+        if let Some(count) = data.validation_domains {
+            base = base.hold_out_domains(count)?;
+        }
         let (splits, hash) = match &data.transfer {
             None => (base, base_hash),
             Some(other) => {
