@@ -1,36 +1,43 @@
-//! Gibbs training episodes: 85 points of 5 classes, 20 chains, one sweep, value and gradient.
+//! Gibbs training episodes: 85 points of 5 classes, 20 chains, one sweep, from features to value and gradient.
 
+use divan::Bencher;
 use faer::Mat;
-use siskin_gp::Task;
-use siskin_gp::gibbs::{Chains, LogisticSoftmaxGibbs, OneVsEachGibbs};
+use siskin_gp::episode::{Hyper, Objective, SampledLikelihood, Sampler, value_and_gradient};
+use siskin_gp::gibbs::Chains;
+use siskin_gp::kernels::{Kernel, KernelKind};
 
 const EPISODE: Chains = Chains { chains: 20, sweeps: 1, seed: 1 };
+const LIKELIHOODS: [SampledLikelihood; 2] =
+    [SampledLikelihood::LogisticSoftmax, SampledLikelihood::OneVsEach];
 
-/// Unit feature vectors in five loose clusters and their cosine kernel.
-fn task() -> Task {
+/// Features in five loose clusters, class after class.
+fn episode() -> (Mat<f64>, Vec<usize>, Hyper) {
     let (n, d, classes) = (85, 64, 5);
     let y: Vec<usize> = (0..n).map(|i| i * classes / n).collect();
     let x = Mat::from_fn(n, d, |i, j| {
         let centre = ((y[i] * 31 + j * 7) as f64).sin().abs();
         (centre + 0.5 * ((i * 17 + j * 5) as f64).sin()).max(0.0)
     });
-    let norm: Vec<f64> = (0..n).map(|i| x.row(i).norm_l2()).collect();
-    let gram = &x * x.transpose();
-    let k = Mat::from_fn(n, n, |i, j| gram[(i, j)] / (norm[i] * norm[j]));
-    Task::new(vec![k; classes], y, Mat::zeros(n, classes), 1.0).expect("a valid task")
+    let kernel = Kernel::new(KernelKind::Cosine).with_scale(1.0).expect("a scale");
+    (x, y, Hyper { kernel, mean: 0.0, tau: 1.0 })
 }
 
-#[divan::bench]
-fn logistic_softmax_episode(bencher: divan::Bencher) {
-    let task = task();
-    bencher
-        .bench(|| LogisticSoftmaxGibbs::run(&task, &EPISODE).map(|gibbs| gibbs.marginal_likelihood().value));
+/// ML: all 85 points.
+#[divan::bench(args = LIKELIHOODS)]
+fn marginal(bencher: Bencher, likelihood: SampledLikelihood) {
+    let (x, y, hyper) = episode();
+    let objective = Objective::SampledMarginal(Sampler { likelihood, chains: EPISODE });
+    bencher.bench(|| value_and_gradient(x.as_ref(), &y, 5, &hyper, &objective).map(|g| g.value));
 }
 
-#[divan::bench]
-fn one_vs_each_episode(bencher: divan::Bencher) {
-    let task = task();
-    bencher.bench(|| OneVsEachGibbs::run(&task, &EPISODE).map(|gibbs| gibbs.marginal_likelihood().value));
+/// PL: one point of each class is the support.
+#[divan::bench(args = LIKELIHOODS)]
+fn predictive(bencher: Bencher, likelihood: SampledLikelihood) {
+    let (x, y, hyper) = episode();
+    let support = (0..5).map(|c| 17 * c).collect();
+    let objective =
+        Objective::SampledPredictive { sampler: Sampler { likelihood, chains: EPISODE }, support };
+    bencher.bench(|| value_and_gradient(x.as_ref(), &y, 5, &hyper, &objective).map(|g| g.value));
 }
 
 fn main() {

@@ -6,7 +6,7 @@
 use crate::likelihoods::gaussian::target;
 use crate::linalg::{cholesky, dot, gram_of_lower, logdet_of_factor, lower_inverse, mul_vec, sum_any_order};
 use crate::task::check_matrix;
-use crate::{Error, Result, Task};
+use crate::{Error, Gradient, Result, Task};
 use faer::Mat;
 
 /// One regression per class, conditioned on the labels of a task.
@@ -136,6 +136,13 @@ impl LabelRegression {
             dk.push(slope);
         }
         LossGradient { value: self.loss(), dk, da, dnoise: sum_any_order(&mut dnoise) }
+    }
+
+    /// `sum_c lml_c`, the log density of all targets, and its gradient at fixed noise.
+    pub fn log_likelihood(&self) -> Gradient {
+        let points = self.classes[0].alpha.len() as f64;
+        let LossGradient { value, dk, da, .. } = self.loss_gradient();
+        Gradient { value, dk, da, dtau: 0.0 }.times(-points * self.classes.len() as f64)
     }
 
     /// Latent mean and variance at Q new points.

@@ -74,6 +74,20 @@ impl QueryGradient {
         }
     }
 
+    /// That of `factor` times the loss.
+    pub(crate) fn times(self, factor: f64) -> Self {
+        let scale = Scale(factor);
+        Self {
+            value: factor * self.value,
+            dk: self.dk.into_iter().map(|k| k * scale).collect(),
+            dks: self.dks.into_iter().map(|k| k * scale).collect(),
+            dkss: self.dkss * scale,
+            da: self.da * scale,
+            dastar: self.dastar * scale,
+            dtau: factor * self.dtau,
+        }
+    }
+
     /// From units of x back to those of f; `query` in units of x.
     pub(crate) fn in_units_of_f(self, task: &Task, query: &Query) -> Self {
         let support = task.gradient(self.value, self.dk, self.da);

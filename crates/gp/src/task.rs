@@ -132,6 +132,19 @@ pub struct Gradient {
     pub dtau: f64,
 }
 
+impl Gradient {
+    /// That of `factor` times the objective.
+    pub(crate) fn times(self, factor: f64) -> Self {
+        let scale = faer::Scale(factor);
+        Self {
+            value: factor * self.value,
+            dk: self.dk.into_iter().map(|k| k * scale).collect(),
+            da: self.da * scale,
+            dtau: factor * self.dtau,
+        }
+    }
+}
+
 /// Shape and finiteness of an array.
 pub(crate) fn check_matrix(what: &'static str, m: &Mat<f64>, rows: usize, cols: usize) -> Result<()> {
     for (size, expected, got) in [("rows", rows, m.nrows()), ("columns", cols, m.ncols())] {

@@ -2,12 +2,11 @@
 
 use faer::{Mat, MatRef};
 
-use super::Hyper;
-use crate::Result;
+use super::{Hyper, Support};
 use crate::inference::{NaturalOptions, Order, Start, Stop, infer, natural};
-use crate::kernels::Features;
 use crate::predict::{Latent, Posterior};
 use crate::quadrature::Precision;
+use crate::{Query, Result};
 
 /// How to find q(F) from the labelled points.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,8 +25,7 @@ pub enum Inference {
 /// A classifier adapted to the labelled points of one episode.
 #[derive(Debug, Clone)]
 pub struct Adapted {
-    hyper: Hyper,
-    support: Features,
+    support: Support,
     posterior: Posterior,
     /// The bound on log p(Y) that inference reached.
     pub bound: f64,
@@ -45,8 +43,7 @@ pub fn adapt(
     hyper: &Hyper,
     inference: &Inference,
 ) -> Result<Adapted> {
-    let support = hyper.features(x, y, classes)?;
-    let task = hyper.task(hyper.kernel.scaled(&hyper.kernel.within(&support), classes), y, classes)?;
+    let (support, task) = Support::new(x, y, classes, hyper)?;
     let (posterior, bound, steps, converged) = match *inference {
         Inference::MeanField { order, stop } => {
             let fit = infer(&task, order, &Start::Prior, stop)?;
@@ -61,7 +58,7 @@ pub fn adapt(
             (Posterior::new(fit.blocks, hyper.tau)?, bound, steps, converged)
         }
     };
-    Ok(Adapted { hyper: hyper.clone(), support, posterior, bound, steps, converged })
+    Ok(Adapted { support, posterior, bound, steps, converged })
 }
 
 impl Adapted {
@@ -72,13 +69,8 @@ impl Adapted {
 
     /// Latent means and variances at new features `x` [M, D], in units of f.
     pub fn latent(&self, x: MatRef<'_, f64>) -> Result<Latent> {
-        let (kernel, classes) = (&self.hyper.kernel, self.posterior.classes());
-        let queries = kernel.features(x)?;
-        let k_star = kernel.scaled(&kernel.between(&self.support, &queries)?, classes);
-        let own = kernel.diag(&queries);
-        let k_star_star = Mat::from_fn(queries.points(), classes, |q, c| kernel.scale(c) * own.value[(q, 0)]);
-        let a_star = Mat::from_fn(queries.points(), classes, |_, _| self.hyper.mean);
-        self.posterior.latent(&k_star, &k_star_star, &a_star)
+        let Query { ks, kss, astar } = self.support.query(x)?;
+        self.posterior.latent(&ks, &kss, &astar)
     }
 
     /// Class probabilities at new features `x` [M, D]; each row sums to 1.

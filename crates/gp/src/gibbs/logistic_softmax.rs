@@ -4,6 +4,7 @@ use super::prior::Prior;
 use super::query::{Query, QueryGradient};
 use super::{Chains, score, stream};
 use crate::conditional::Conditional;
+use crate::likelihoods::softmax;
 use crate::linalg::{dot, sum_any_order};
 use crate::polya_gamma::PolyaGamma;
 use crate::quadrature::Precision;
@@ -20,9 +21,11 @@ const NORMAL_ABOVE: f64 = 1e12;
 
 /// The chains of one task after their last sweep.
 #[derive(Debug, Clone)]
-pub struct LogisticSoftmaxGibbs<'t> {
-    task: &'t Task,
-    x: Standard<'t>,
+pub struct LogisticSoftmaxGibbs {
+    task: Task,
+    /// `K/tau^2` of each class and `a/tau`.
+    k: Vec<Mat<f64>>,
+    a: Mat<f64>,
     chains: Vec<Vec<Site>>,
 }
 
@@ -41,9 +44,9 @@ struct Auxiliaries {
     w: Vec<Vec<f64>>,
 }
 
-impl<'t> LogisticSoftmaxGibbs<'t> {
+impl LogisticSoftmaxGibbs {
     /// Runs the chains, each from a draw of the prior.
-    pub fn run(task: &'t Task, settings: &Chains) -> Result<Self> {
+    pub fn run(task: &Task, settings: &Chains) -> Result<Self> {
         settings.check()?;
         let x = task.standardise();
         let prior = Prior::new(&x.k)?;
@@ -57,20 +60,21 @@ impl<'t> LogisticSoftmaxGibbs<'t> {
             }
             chains.push(sites);
         }
-        Self::given_sites(task, x, chains)
+        Self::given_sites(task, chains)
     }
 
-    fn given_sites(task: &'t Task, x: Standard<'t>, chains: Vec<Auxiliaries>) -> Result<Self> {
+    fn given_sites(task: &Task, chains: Vec<Auxiliaries>) -> Result<Self> {
+        let Standard { k, a, .. } = task.standardise();
         let site = |(c, (b, w)): (usize, (Vec<f64>, Vec<f64>))| {
-            let conditional = Conditional::new(&x.k[c], &w)?;
-            let g = conditional.weights(&x.k[c], &b, x.a.col_as_slice(c));
+            let conditional = Conditional::new(&k[c], &w)?;
+            let g = conditional.weights(&k[c], &b, a.col_as_slice(c));
             Ok(Site { b, g, conditional })
         };
         let chains = chains
             .into_iter()
             .map(|sites| sites.b.into_iter().zip(sites.w).enumerate().map(site).collect())
             .collect::<Result<_>>()?;
-        Ok(Self { task, x, chains })
+        Ok(Self { task: task.clone(), k, a, chains })
     }
 
     /// The loss whose gradient is the Fisher-identity estimate of `-d log p(Y) / N`:
@@ -80,13 +84,13 @@ impl<'t> LogisticSoftmaxGibbs<'t> {
     /// The terms of the joint density that do not depend on K, a and tau (counts, rates, the Pólya-Gamma density) are left
     /// out, so the value itself is not a log-likelihood. The sites are constants for the gradient.
     pub fn marginal_likelihood(&self) -> Gradient {
-        let (n, c) = (self.x.points(), self.x.classes());
+        let (n, c) = (self.task.points(), self.task.classes());
         let scale = -1.0 / (self.chains.len() as f64 * n as f64);
         let mut kbar = vec![Mat::zeros(n, n); c];
         let mut abar = Mat::zeros(n, c);
         let mut values = Vec::with_capacity(c);
         for j in 0..c {
-            let (k, a) = (&self.x.k[j], self.x.a.col_as_slice(j));
+            let (k, a) = (&self.k[j], self.a.col_as_slice(j));
             let mut value = 0.0;
             for chain in &self.chains {
                 let Site { b, g, conditional } = &chain[j];
@@ -105,18 +109,18 @@ impl<'t> LogisticSoftmaxGibbs<'t> {
     /// The published score of each query and class: `1/S sum_chains E log sigma(x_c)` under the chain's Gaussian
     /// prediction, [Q, C]. Its softmax is the published prediction; [`Self::probabilities`] is the Bayesian one.
     pub fn scores(&self, query: &Query) -> Result<Mat<f64>> {
-        Ok(self.score_with_slopes(&query.standardise(self.task)?)?.0)
+        Ok(self.score_with_slopes(&query.standardise(&self.task)?)?.0)
     }
 
     /// `softmax` of [`Self::scores`], [Q, C].
     pub fn published_probabilities(&self, query: &Query) -> Result<Mat<f64>> {
-        Ok(score::softmax(&self.scores(query)?))
+        Ok(softmax::rows(&self.scores(query)?))
     }
 
     /// `p(y | Y) = 1/S sum_chains E p(y | x)` by deterministic quadrature, [Q, C].
     pub fn probabilities(&self, query: &Query, precision: Precision) -> Result<Mat<f64>> {
-        let query = query.standardise(self.task)?;
-        let (q, c) = (query.points(), self.x.classes());
+        let query = query.standardise(&self.task)?;
+        let (q, c) = (query.points(), self.task.classes());
         let mut predictive = Predictive::new(precision);
         let mut out = Mat::zeros(q, c);
         let mut p = vec![0.0; c];
@@ -137,8 +141,8 @@ impl<'t> LogisticSoftmaxGibbs<'t> {
     /// Cross-entropy of the queries under the published score, with its gradient through the Gaussian prediction
     /// `m = a* + k*' g`, `s2 = k** - k*' R k*`; the sites are constants.
     pub fn predictive_likelihood(&self, query: &Query, y: &[usize]) -> Result<QueryGradient> {
-        let query = query.standardise(self.task)?;
-        let (n, q, c) = (self.x.points(), query.points(), self.x.classes());
+        let query = query.standardise(&self.task)?;
+        let (n, q, c) = (self.task.points(), query.points(), self.task.classes());
         let (scores, latents) = self.score_with_slopes(&query)?;
         let (value, bar) = score::cross_entropy(&scores, y)?;
         let mut out = QueryGradient { value, ..QueryGradient::zeros(n, q, c) };
@@ -173,11 +177,11 @@ impl<'t> LogisticSoftmaxGibbs<'t> {
                 }
             }
         }
-        Ok(out.in_units_of_f(self.task, &query))
+        Ok(out.in_units_of_f(&self.task, &query))
     }
 
     fn score_with_slopes(&self, query: &Query) -> Result<(Mat<f64>, Vec<Latent>)> {
-        let (q, c) = (query.points(), self.x.classes());
+        let (q, c) = (query.points(), self.task.classes());
         let mut scores = Mat::zeros(q, c);
         let mut latents = Vec::with_capacity(self.chains.len());
         for chain in &self.chains {
@@ -302,7 +306,7 @@ mod tests {
             let task = random_task(seed, n, c, tau);
             let sites = sites_of(&task, seed);
             let at = |task: &Task| {
-                let gibbs = LogisticSoftmaxGibbs::given_sites(task, task.standardise(), sites.clone()).unwrap();
+                let gibbs = LogisticSoftmaxGibbs::given_sites(task, sites.clone()).unwrap();
                 gibbs.marginal_likelihood()
             };
             let gradient = at(&task);
@@ -316,7 +320,7 @@ mod tests {
             let y = [0, 1, c - 1, 0];
             let loss = |h: f64| {
                 let task = moved(&task, &dk, &da, 0.0, h);
-                let gibbs = LogisticSoftmaxGibbs::given_sites(&task, task.standardise(), sites.clone()).unwrap();
+                let gibbs = LogisticSoftmaxGibbs::given_sites(&task, sites.clone()).unwrap();
                 gibbs.predictive_likelihood(&query.moved(&directions, h), &y).unwrap()
             };
             let gradient = loss(0.0);

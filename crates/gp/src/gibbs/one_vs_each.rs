@@ -6,6 +6,7 @@ use super::prior::Prior;
 use super::query::{Query, QueryGradient};
 use super::{Chains, score, stream};
 use crate::conditional::Conditional;
+use crate::likelihoods::softmax;
 use crate::linalg::{dot, mul_vec, product};
 use crate::ove::{self, Differences};
 use crate::polya_gamma::PolyaGamma;
@@ -18,16 +19,15 @@ use rand_distr::Distribution;
 
 /// The chains of one task after their last sweep.
 #[derive(Debug, Clone)]
-pub struct OneVsEachGibbs<'t> {
-    task: &'t Task,
-    psi: Psi<'t>,
+pub struct OneVsEachGibbs {
+    task: Task,
+    psi: Psi,
     chains: Vec<Site>,
 }
 
 /// The task in the differences.
 #[derive(Debug, Clone)]
-struct Psi<'t> {
-    x: Standard<'t>,
+struct Psi {
     differences: Differences,
     /// `A K A'`, [M, M].
     gram: Mat<f64>,
@@ -44,31 +44,31 @@ struct Site {
     conditional: Conditional,
 }
 
-impl<'t> OneVsEachGibbs<'t> {
+impl OneVsEachGibbs {
     /// Runs the chains, each from a draw of the prior.
-    pub fn run(task: &'t Task, settings: &Chains) -> Result<Self> {
+    pub fn run(task: &Task, settings: &Chains) -> Result<Self> {
         settings.check()?;
-        let psi = Psi::new(task);
-        let prior = Prior::new(&psi.x.k)?;
+        let Standard { k, a, .. } = task.standardise();
+        let (psi, prior) = (Psi::new(task), Prior::new(&k)?);
         let mut chains = Vec::with_capacity(settings.chains);
         for index in 0..settings.chains {
             let mut rng = stream(settings.seed, "gibbs", index as u64);
-            let mut draw = psi.differences.apply(&prior.draw(&psi.x.a, &mut rng));
+            let mut draw = psi.differences.apply(&prior.draw(&a, &mut rng));
             let mut omega = draw_omega(&draw, &mut rng)?;
             for _ in 1..settings.sweeps {
                 // Only psi enters the sweep, and a draw of x seen through A is a draw of psi.
-                let start = psi.differences.apply(&prior.draw(&psi.x.a, &mut rng));
+                let start = psi.differences.apply(&prior.draw(&a, &mut rng));
                 let conditional = Conditional::new(&psi.gram, &omega)?;
                 draw = conditional.draw(&psi.gram, &psi.half, &start, &mut rng);
                 omega = draw_omega(&draw, &mut rng)?;
             }
             chains.push(psi.site(omega)?);
         }
-        Ok(Self { task, psi, chains })
+        Ok(Self { task: task.clone(), psi, chains })
     }
 
     /// One chain with given auxiliary variables, [N (C-1)], instead of sampled ones.
-    pub fn given_omega(task: &'t Task, omega: Vec<f64>) -> Result<Self> {
+    pub fn given_omega(task: &Task, omega: Vec<f64>) -> Result<Self> {
         let psi = Psi::new(task);
         if omega.len() != psi.mean.len() {
             return Err(crate::Error::Shape { what: "omega", expected: psi.mean.len(), got: omega.len() });
@@ -77,16 +77,16 @@ impl<'t> OneVsEachGibbs<'t> {
             return Err(crate::Error::OutOfRange { what: "omega", value, must: ">= 0 and finite" });
         }
         let chains = vec![psi.site(omega)?];
-        Ok(Self { task, psi, chains })
+        Ok(Self { task: task.clone(), psi, chains })
     }
 
     /// `-1/(S N) sum_chains log p(Y | omega)` with
     /// `log p(Y | omega) = log int N(psi | A a, A K A') exp(1'psi / 2 - psi' Omega psi / 2) dpsi - N (C - 1) log 2`,
     /// and its gradient with omega as constants: the Fisher-identity estimate of `-d log p(Y) / N`.
     pub fn marginal_likelihood(&self) -> Gradient {
-        let Psi { x, differences, gram, mean, half } = &self.psi;
+        let Psi { differences, gram, mean, half } = &self.psi;
         let m = differences.len();
-        let scale = -1.0 / (self.chains.len() as f64 * x.points() as f64);
+        let scale = -1.0 / (self.chains.len() as f64 * self.task.points() as f64);
         let (mut value, mut slope, mut gsum) = (0.0, Mat::zeros(m, m), vec![0.0; m]);
         for Site { g, conditional, .. } in &self.chains {
             value += scale * (conditional.log_z(gram, half, mean, g) - m as f64 * std::f64::consts::LN_2);
@@ -102,8 +102,8 @@ impl<'t> OneVsEachGibbs<'t> {
     /// The variance of the difference is `V_kk + V_cc - 2 V_kc`. (The released code hands this variance to a routine
     /// that takes a standard deviation; the published formula is computed here.)
     pub fn scores(&self, query: &Query) -> Result<Mat<f64>> {
-        let query = query.standardise(self.task)?;
-        let mut scores = Mat::zeros(query.points(), self.psi.x.classes());
+        let query = query.standardise(&self.task)?;
+        let mut scores = Mat::zeros(query.points(), self.task.classes());
         for i in 0..query.points() {
             for site in &self.chains {
                 Latent::new(&self.psi, site, &query, i).add_score(
@@ -118,16 +118,16 @@ impl<'t> OneVsEachGibbs<'t> {
 
     /// `softmax` of [`Self::scores`], [Q, C]: the published prediction.
     pub fn published_probabilities(&self, query: &Query) -> Result<Mat<f64>> {
-        Ok(score::softmax(&self.scores(query)?))
+        Ok(softmax::rows(&self.scores(query)?))
     }
 
     /// Cross-entropy of the queries under the score, with its gradient through the Gaussian prediction; omega are constants.
     pub fn predictive_likelihood(&self, query: &Query, y: &[usize]) -> Result<QueryGradient> {
         let scores = self.scores(query)?;
         let (value, bar) = score::cross_entropy(&scores, y)?;
-        let query = query.standardise(self.task)?;
-        let Psi { x, differences, .. } = &self.psi;
-        let (n, q, c, m) = (x.points(), query.points(), x.classes(), differences.len());
+        let query = query.standardise(&self.task)?;
+        let differences = &self.psi.differences;
+        let (n, q, c, m) = (self.task.points(), query.points(), self.task.classes(), differences.len());
         let mut out = QueryGradient { value, ..QueryGradient::zeros(n, q, c) };
         let mut slope = Mat::zeros(m, m);
         let mut psi_mean_bar = vec![0.0; m];
@@ -160,7 +160,7 @@ impl<'t> OneVsEachGibbs<'t> {
         }
         out.dk = differences.gram_pullback(&slope);
         out.da = differences.transpose_apply(&psi_mean_bar);
-        Ok(out.in_units_of_f(self.task, &query))
+        Ok(out.in_units_of_f(&self.task, &query))
     }
 
     /// The auxiliary variables of each chain, [N (C-1)] each.
@@ -169,14 +169,13 @@ impl<'t> OneVsEachGibbs<'t> {
     }
 }
 
-impl<'t> Psi<'t> {
-    fn new(task: &'t Task) -> Self {
-        let x = task.standardise();
-        let differences = Differences::new(x.y, x.classes());
-        let gram = differences.gram(&x.k);
-        let mean = differences.apply(&x.a);
+impl Psi {
+    fn new(task: &Task) -> Self {
+        let Standard { k, y, a } = task.standardise();
+        let differences = Differences::new(y, task.classes());
+        let (gram, mean) = (differences.gram(&k), differences.apply(&a));
         let half = vec![0.5; differences.len()];
-        Self { x, differences, gram, mean, half }
+        Self { differences, gram, mean, half }
     }
 
     fn site(&self, omega: Vec<f64>) -> Result<Site> {
@@ -200,8 +199,8 @@ struct Latent {
 }
 
 impl Latent {
-    fn new(psi: &Psi<'_>, site: &Site, query: &Query, i: usize) -> Self {
-        let c = psi.x.classes();
+    fn new(psi: &Psi, site: &Site, query: &Query, i: usize) -> Self {
+        let c = query.ks.len();
         let u = psi.differences.cross(&query.ks, i);
         let mut ru = Mat::zeros(u.nrows(), c);
         for j in 0..c {

@@ -1,13 +1,8 @@
 //! From class scores to the predictive loss: cross-entropy of `softmax(score)`.
 
+use crate::likelihoods::softmax;
 use crate::{Error, Result};
 use faer::Mat;
-
-/// `softmax` of each row of the scores, [Q, C].
-pub(super) fn softmax(scores: &Mat<f64>) -> Mat<f64> {
-    let log = log_softmax(scores);
-    Mat::from_fn(scores.nrows(), scores.ncols(), |i, j| log[(i, j)].exp())
-}
 
 /// `-1/Q sum_q log softmax(score_q)_{y_q}` and its cotangent `(softmax - onehot)/Q`, [Q, C].
 pub(super) fn cross_entropy(scores: &Mat<f64>, y: &[usize]) -> Result<(f64, Mat<f64>)> {
@@ -21,20 +16,8 @@ pub(super) fn cross_entropy(scores: &Mat<f64>, y: &[usize]) -> Result<(f64, Mat<
     if let Some((row, &label)) = y.iter().enumerate().find(|&(_, &label)| label >= c) {
         return Err(Error::Label { row, label, classes: c });
     }
-    let log = log_softmax(scores);
+    let log = softmax::log_rows(scores);
     let value = -(0..q).map(|i| log[(i, y[i])]).sum::<f64>() / q as f64;
     let bar = Mat::from_fn(q, c, |i, j| (log[(i, j)].exp() - f64::from(y[i] == j)) / q as f64);
     Ok((value, bar))
-}
-
-fn log_softmax(scores: &Mat<f64>) -> Mat<f64> {
-    let totals: Vec<f64> = (0..scores.nrows())
-        .map(|i| {
-            let row = (0..scores.ncols()).map(|j| scores[(i, j)]);
-            let largest = row.clone().fold(f64::NEG_INFINITY, f64::max);
-            let mut terms: Vec<f64> = row.map(|s| (s - largest).exp()).collect();
-            largest + crate::linalg::sum_any_order(&mut terms).ln()
-        })
-        .collect();
-    Mat::from_fn(scores.nrows(), scores.ncols(), |i, j| scores[(i, j)] - totals[i])
 }

@@ -2,6 +2,7 @@
 
 use super::{check_latent, check_tau, log_normalise};
 use crate::Result;
+use faer::Mat;
 
 /// log p(y = k | f) = f_k / tau - log sum_c exp(f_c / tau), for every k.
 pub fn log_probs(f: &[f64], tau: f64) -> Result<Vec<f64>> {
@@ -14,6 +15,24 @@ pub fn log_probs(f: &[f64], tau: f64) -> Result<Vec<f64>> {
 /// The probabilities of [`log_probs`].
 pub fn probs(f: &[f64], tau: f64) -> Result<Vec<f64>> {
     Ok(log_probs(f, tau)?.into_iter().map(f64::exp).collect())
+}
+
+/// log softmax of each row of scores [M, C], at temperature 1.
+pub(crate) fn log_rows(scores: &Mat<f64>) -> Mat<f64> {
+    let mut out = Mat::zeros(scores.nrows(), scores.ncols());
+    for i in 0..scores.nrows() {
+        let row: Vec<f64> = (0..scores.ncols()).map(|j| scores[(i, j)]).collect();
+        for (j, log) in log_normalise(&row).into_iter().enumerate() {
+            out[(i, j)] = log;
+        }
+    }
+    out
+}
+
+/// The probabilities of [`log_rows`].
+pub(crate) fn rows(scores: &Mat<f64>) -> Mat<f64> {
+    let log = log_rows(scores);
+    Mat::from_fn(scores.nrows(), scores.ncols(), |i, j| log[(i, j)].exp())
 }
 
 #[cfg(test)]
