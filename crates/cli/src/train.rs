@@ -14,30 +14,43 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Arguments of `siskin train`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  siskin train configs/omniglot-5way-1shot.toml --out runs/omniglot
-  siskin train configs/omniglot-5way-1shot.toml --set train.episodes=500 --set cdkt.objective=elbo --set cdkt.inference=joint
+  siskin train configs/omniglot-1shot.toml --out runs/omniglot
+  siskin train configs/omniglot-1shot.toml --set train.episodes=500 --set cdkt.objective=elbo --set cdkt.inference=joint
   siskin train --resume runs/omniglot
+  siskin train --replay runs/omniglot      the steps that made a run stop with non-finite gradients, once more
 
 Ctrl-C once saves and stops; --resume goes on as if it had never stopped.")]
 pub struct Args {
     /// The config file (TOML). See configs/.
-    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(required_unless_present_any = ["resume", "replay"], conflicts_with_all = ["resume", "replay"])]
     config: Option<PathBuf>,
     /// Change one key of the config, e.g. --set train.episodes=500. May be given several times.
-    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with_all = ["resume", "replay"])]
     set: Vec<String>,
     /// The run folder to write. Default: runs/ and the name of the config.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "resume")]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["resume", "replay"])]
     out: Option<PathBuf>,
     /// Go on with the run in this folder from its newest checkpoint.
     #[arg(long, value_name = "FOLDER")]
     resume: Option<PathBuf>,
+    /// Take the steps again that stopped the run in this folder with non-finite gradients; nothing is written.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "resume")]
+    replay: Option<PathBuf>,
     #[command(flatten)]
     read: ReadArgs,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
+    if let Some(folder) = &args.replay {
+        let steps =
+            args.read.with_opener(args.read.on_bad(), |opener| anyhow::Ok(Run::replay(folder, opener)?))?;
+        for (first, report) in steps {
+            let verdict = if report.taken { "the gradient is finite" } else { "the gradient is not finite" };
+            println!("episode {first}: loss {}, {verdict}", report.loss);
+        }
+        return Ok(());
+    }
     let mut run = args.read.with_opener(args.read.on_bad(), |opener| match (&args.resume, &args.config) {
         (Some(folder), _) => anyhow::Ok(Run::resume(folder, opener)?),
         (None, Some(path)) => {

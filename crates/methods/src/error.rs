@@ -19,11 +19,18 @@ pub enum Error {
     #[error("the saved state does not fit this model: {0}")]
     State(String),
     /// The Gaussian-process head reports an error.
-    #[error("Gaussian process: {0}")]
+    #[error(transparent)]
     Gp(#[from] siskin_gp::Error),
     /// The network reports an error.
-    #[error("network: {0}")]
+    #[error(transparent)]
     Network(#[from] siskin_nn::Error),
+}
+
+impl Error {
+    /// Whether a NaN or an infinity where a number must be is all that is wrong: a training step can then be skipped.
+    pub fn is_not_finite(&self) -> bool {
+        matches!(self, Error::Gp(siskin_gp::Error::NotFinite { .. }))
+    }
 }
 
 /// The result type of this crate.

@@ -30,7 +30,8 @@ pub enum Error {
     /// Training met non-finite gradients too often.
     #[error(
         "training stopped: {in_a_row} steps in a row gave a non-finite gradient (episodes {first} to {last}). \
-         The state before them is in {}, the list of their episodes in {}.",
+         The state before them is in {}, the list of their episodes in {}; \
+         `siskin train --replay` takes these steps again. A smaller learning rate is the usual cure.",
         checkpoint.display(), replay.display()
     )]
     Diverged {

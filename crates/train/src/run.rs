@@ -7,8 +7,8 @@ use crate::run_folder::RunFolder;
 use crate::tasks::{TaskData, TrainingTasks};
 use crate::trainer::{Event, Outcome, Trainer};
 use siskin_data::{Channels, Opener};
-use siskin_methods::Method;
 use siskin_methods::cdkt::Cdkt;
+use siskin_methods::{Method, StepReport};
 use siskin_nn::{Architecture, DeviceChoice};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -41,6 +41,15 @@ impl Run {
         let tasks = TrainingTasks::new(&config, data.clone())?;
         let trainer = Trainer::resume(folder.clone(), &config, &data.hash, new_method(&config)?)?;
         Ok(Run { config, folder, data, tasks, trainer })
+    }
+
+    /// The steps that stopped the run in `folder`, taken again: see [`Trainer::replay`].
+    pub fn replay(folder: &Path, opener: &Opener<'_>) -> Result<Vec<(u64, StepReport)>> {
+        let folder = RunFolder::open(folder)?;
+        let config = folder.config()?;
+        let data = TaskData::open(&config, channels(&config)?, opener)?;
+        let mut tasks = TrainingTasks::new(&config, data)?;
+        Trainer::replay(&folder, &config, new_method(&config)?, &mut tasks)
     }
 
     /// Trains to the end, or until `stop` is set.

@@ -55,7 +55,7 @@ impl RunFolder {
     /// A run to go on with, to test or to calibrate.
     pub fn open(path: &Path) -> Result<RunFolder> {
         let folder = RunFolder(path.into());
-        if !folder.last().exists() && !folder.best().exists() {
+        if ![folder.last(), folder.best(), folder.diverged()].iter().any(|file| file.exists()) {
             return Err(Error::Run(format!(
                 "{} holds no run: neither last.safetensors nor best.safetensors is there. \
                  Give the folder that `siskin train` wrote (its --out).",
@@ -78,6 +78,16 @@ impl RunFolder {
     /// The checkpoint with the best validation accuracy.
     pub fn best(&self) -> PathBuf {
         self.0.join("best.safetensors")
+    }
+
+    /// The state before the steps that stopped a diverged run.
+    pub fn diverged(&self) -> PathBuf {
+        self.0.join("diverged.safetensors")
+    }
+
+    /// Which steps stopped a diverged run.
+    pub fn replay(&self) -> PathBuf {
+        self.0.join("replay.json")
     }
 
     /// The resolved config.

@@ -3,10 +3,10 @@
 use crate::atomic;
 use crate::checkpoint::{self, Position};
 use crate::config::{Config, Schedule, TrainConfig};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, io};
 use crate::events::EventWriter;
 use crate::run_folder::{Metrics, RunFolder};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use siskin_methods::{Method, Rates, StepReport};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,6 +32,15 @@ pub enum Event {
         /// Whether it is the best so far.
         best: bool,
     },
+}
+
+/// `replay.json`: the episodes whose gradients were not finite. The state before them is `diverged.safetensors`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replay {
+    /// First episode of the first skipped step.
+    pub first_episode: u64,
+    /// Last episode of the last skipped step.
+    pub last_episode: u64,
 }
 
 /// How training ended.
@@ -185,11 +194,36 @@ impl Trainer {
         Ok(Outcome::Finished)
     }
 
+    /// The steps that stopped a diverged run, taken again from the state before them; nothing is written. The result is
+    /// each step's first episode and report.
+    pub fn replay(
+        folder: &RunFolder,
+        config: &Config,
+        mut method: Box<dyn Method>,
+        tasks: &mut dyn Tasks,
+    ) -> Result<Vec<(u64, StepReport)>> {
+        let path = folder.replay();
+        let bytes = std::fs::read(&path).map_err(io("read the list of a diverged run's episodes", &path))?;
+        let replay: Replay = serde_json::from_slice(&bytes)
+            .map_err(|e| Error::Run(format!("{} is damaged: {e}", path.display())))?;
+        let (_, state) = checkpoint::load(&folder.diverged())?;
+        method.load_state(&state)?;
+        let mut reports = Vec::new();
+        let mut first = replay.first_episode;
+        while first <= replay.last_episode {
+            let count = config.train.episodes_per_step.min(replay.last_episode + 1 - first);
+            let rates = rates(&config.train, first);
+            reports.push((first, attempt(tasks, method.as_mut(), first, count, rates)?));
+            first += count;
+        }
+        Ok(reports)
+    }
+
     fn step(&mut self, tasks: &mut dyn Tasks, on: &mut dyn FnMut(&Event)) -> Result<()> {
         let first = self.position.episode;
         let count = self.config.episodes_per_step.min(self.config.episodes - first);
-        let rates = self.rates(first);
-        let report = tasks.step(self.method.as_mut(), first, count, rates)?;
+        let rates = rates(&self.config, first);
+        let report = attempt(tasks, self.method.as_mut(), first, count, rates)?;
         if report.taken {
             self.position.skipped_in_a_row = 0;
         } else {
@@ -239,35 +273,46 @@ impl Trainer {
         checkpoint::save(&self.folder.last(), &self.position, &self.method.state())
     }
 
-    /// Adam's rates for the step that begins at `episode`.
-    fn rates(&self, episode: u64) -> Rates {
-        let factor = match self.config.schedule {
-            Schedule::Constant => 1.0,
-            Schedule::Cosine => {
-                let done = episode as f64 / self.config.episodes as f64;
-                0.01 + 0.99 * 0.5 * (1.0 + (std::f64::consts::PI * done).cos())
-            }
-        };
-        Rates {
-            network: factor * self.config.learning_rate,
-            kernel: factor * self.config.kernel_learning_rate,
-        }
-    }
-
     /// Saves the state before the bad steps (they changed nothing) and the list of their episodes, then reports.
     fn diverged(&mut self, first: u64, count: u64) -> Result<()> {
         let in_a_row = self.position.skipped_in_a_row;
-        let checkpoint = self.folder.path().join("diverged.safetensors");
-        let replay = self.folder.path().join("replay.json");
+        let (checkpoint, replay) = (self.folder.diverged(), self.folder.replay());
         let first_bad = first - (in_a_row - 1) * self.config.episodes_per_step;
         self.position.metrics_bytes = self.metrics.flush()?;
         checkpoint::save(&checkpoint, &self.position, &self.method.state())?;
-        let record = serde_json::json!({
-            "checkpoint": checkpoint, "first_episode": first_bad, "last_episode": first + count - 1,
-        });
-        atomic::write(&replay, record.to_string().as_bytes())?;
+        let record = Replay { first_episode: first_bad, last_episode: first + count - 1 };
+        let json = serde_json::to_vec(&record).expect("two numbers");
+        atomic::write(&replay, &json)?;
         Err(Error::Diverged { in_a_row, first: first_bad, last: first + count - 1, checkpoint, replay })
     }
+}
+
+/// A step; one whose features are not finite counts as one whose gradient is not.
+fn attempt(
+    tasks: &mut dyn Tasks,
+    method: &mut dyn Method,
+    first: u64,
+    count: u64,
+    rates: Rates,
+) -> Result<StepReport> {
+    match tasks.step(method, first, count, rates) {
+        Err(Error::Method(e)) if e.is_not_finite() => {
+            Ok(StepReport { loss: f64::NAN, accuracy: 0.0, taken: false })
+        }
+        other => other,
+    }
+}
+
+/// Adam's rates for the step that begins at `episode`.
+fn rates(config: &TrainConfig, episode: u64) -> Rates {
+    let factor = match config.schedule {
+        Schedule::Constant => 1.0,
+        Schedule::Cosine => {
+            let done = episode as f64 / config.episodes as f64;
+            0.01 + 0.99 * 0.5 * (1.0 + (std::f64::consts::PI * done).cos())
+        }
+    };
+    Rates { network: factor * config.learning_rate, kernel: factor * config.kernel_learning_rate }
 }
 
 #[cfg(test)]
@@ -390,6 +435,11 @@ mod tests {
         assert_eq!(position.episode, 8);
         let (_, before) = checkpoint::load(&folder.join("last.safetensors")).unwrap();
         assert_eq!(state, before, "the skipped steps changed nothing");
+        let run = RunFolder::open(&folder).unwrap();
+        let mut tasks = Script { bad: vec![4, 6, 8] };
+        let again = Trainer::replay(&run, &config(), Box::new(Counter(0.0)), &mut tasks).unwrap();
+        let seen: Vec<_> = again.iter().map(|(first, report)| (*first, report.taken)).collect();
+        assert_eq!(seen, [(4, false), (6, false), (8, false)]);
     }
 
     #[test]
