@@ -3,6 +3,7 @@
 mod calibrate;
 mod data;
 mod figures;
+mod methods;
 mod quickstart;
 mod test;
 mod train;
@@ -34,6 +35,8 @@ enum Command {
     Quickstart(quickstart::Args),
     /// Look at, import, check and split data sets, and draw episodes from them.
     Data(data::Args),
+    /// List the methods that can be trained.
+    Methods,
     /// Meta-train a model by a config file.
     Train(train::Args),
     /// Measure the accuracy of a trained model on episodes of unseen classes.
@@ -61,6 +64,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     let quickstart = || Cli::parse_from(["siskin", "quickstart"]).command;
     match cli.command.or_else(quickstart) {
         Some(Command::Data(args)) => data::run(args),
+        Some(Command::Methods) => methods::run(),
         Some(Command::Train(args)) => train::run(args),
         Some(Command::Test(args)) => test::run(args),
         Some(Command::Calibrate(args)) => calibrate::run(args),

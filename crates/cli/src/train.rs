@@ -3,6 +3,7 @@
 use crate::data::source::ReadArgs;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use siskin_methods::MethodName;
 use siskin_train::config::Config;
 use siskin_train::run::Run;
 use siskin_train::trainer::{Event, Outcome};
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[command(after_help = "Examples:
   siskin train configs/omniglot-1shot.toml --out runs/omniglot
   siskin train configs/omniglot-1shot.toml --set train.episodes=500 --set cdkt.objective=elbo --set cdkt.inference=joint
+  siskin train configs/omniglot-1shot.toml --method proto-net
   siskin train --resume runs/omniglot
   siskin train --replay runs/omniglot      the steps that made a run stop with non-finite gradients, once more
 
@@ -24,10 +26,13 @@ pub struct Args {
     /// The config file (TOML). See configs/.
     #[arg(required_unless_present_any = ["resume", "replay"], conflicts_with_all = ["resume", "replay"])]
     config: Option<PathBuf>,
+    /// The method, in place of the config's: the same as --set method=NAME. `siskin methods` lists them.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["resume", "replay"])]
+    method: Option<MethodName>,
     /// Change one key of the config, e.g. --set train.episodes=500. May be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with_all = ["resume", "replay"])]
     set: Vec<String>,
-    /// The run folder to write. Default: runs/ and the name of the config.
+    /// The run folder to write. Default: runs/ and the name of the config (and of --method).
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["resume", "replay"])]
     out: Option<PathBuf>,
     /// Go on with the run in this folder from its newest checkpoint.
@@ -54,8 +59,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut run = args.read.with_opener(args.read.on_bad(), |opener| match (&args.resume, &args.config) {
         (Some(folder), _) => anyhow::Ok(Run::resume(folder, opener)?),
         (None, Some(path)) => {
-            let config = Config::load(path, &args.set)?;
-            let name = path.file_stem().context("the config has no file name")?;
+            let mut settings = args.set.clone();
+            settings.extend(args.method.map(|method| format!("method={method}")));
+            let config = Config::load(path, &settings)?;
+            let name = path.file_stem().context("the config has no file name")?.to_string_lossy();
+            // The same config by two methods makes two runs.
+            let name = args.method.map_or(name.to_string(), |method| format!("{name}-{method}"));
             let out = args.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(name));
             Ok(Run::start(&out, config, opener)?)
         }

@@ -17,6 +17,28 @@ pub struct Episode<'a> {
     pub way: usize,
 }
 
+impl Episode<'_> {
+    /// The classes of the given rows.
+    pub fn labels_of(&self, rows: &[usize]) -> Vec<usize> {
+        rows.iter().map(|&r| self.labels[r]).collect()
+    }
+}
+
+/// A task at test: labelled support rows, and the query rows to be named. Rows are what [`crate::Method::embed`] gave.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// Support rows.
+    pub support: &'a Features,
+    /// Their classes, `0..way`.
+    pub labels: &'a [usize],
+    /// Number of classes.
+    pub way: usize,
+    /// Query rows.
+    pub query: &'a Features,
+    /// Which random numbers a method that draws some takes: the same index gives the same answer.
+    pub index: u64,
+}
+
 /// The given rows of a table of features, in the given order.
 pub fn select(features: &Features, rows: &[usize]) -> Features {
     let values = rows.iter().flat_map(|&r| features.row(r)).copied().collect();

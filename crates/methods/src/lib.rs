@@ -1,52 +1,56 @@
 //! Few-shot methods, one file each, behind one small trait.
 
 mod adam;
+mod catalog;
 pub mod cdkt;
 mod episode;
 mod error;
+#[cfg(test)]
+mod golden;
+pub mod proto_net;
+mod scores;
+mod setup;
 mod state;
+mod step;
 
-pub use episode::{Episode, Latent, Prediction, select};
+pub use catalog::MethodName;
+pub use episode::{Episode, Latent, Prediction, Task, select};
 pub use error::{Error, Result};
+pub use scores::{Scores, softmax_cross_entropy};
+pub use setup::Setup;
 pub use siskin_nn::{Features, Images};
 pub use state::{State, Tensor, Values};
+pub use step::{Rates, StepReport};
 
-/// Learning rates of one step.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rates {
-    /// For the network.
-    pub network: f64,
-    /// For kernel parameters, temperature and prior mean.
-    pub kernel: f64,
-}
-
-/// What one training step did.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StepReport {
-    /// The mean loss of the step's episodes.
-    pub loss: f64,
-    /// The share of queries that the support alone predicts rightly, before the step.
-    pub accuracy: f64,
-    /// False where the loss or a gradient was not finite: the step was then not taken.
-    pub taken: bool,
+/// What a method is trained on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Diet {
+    /// Episodes with support and query.
+    Episodes,
+    /// Batches of images of all base classes, in shuffled passes. They come as episodes whose labels count the base
+    /// classes (`way` of them) and whose rows are all queries.
+    Batches {
+        /// Images in a batch.
+        size: usize,
+    },
 }
 
 /// A few-shot classifier that can be trained on episodes and asked for probabilities.
 pub trait Method: Send + Sync {
+    /// What [`Method::train_step`] wants.
+    fn diet(&self) -> Diet {
+        Diet::Episodes
+    }
+
     /// One optimiser step on the mean loss of `episodes`.
     fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport>;
 
-    /// Features of images as they are at test: the same image always gives the same row.
+    /// What [`Method::predict`] needs of images: features as they are at test, or the pixels themselves. The same image
+    /// always gives the same row.
     fn embed(&self, images: Images<'_>) -> Result<Features>;
 
-    /// Probabilities of the query rows, given labelled support rows (`labels` in `0..way`).
-    fn predict(
-        &self,
-        support: &Features,
-        labels: &[usize],
-        way: usize,
-        query: &Features,
-    ) -> Result<Prediction>;
+    /// Probabilities of the query rows of a task, given its labelled support rows.
+    fn predict(&self, task: &Task<'_>) -> Result<Prediction>;
 
     /// Learned scalars worth watching, by name, e.g. the output scale.
     fn scalars(&self) -> Vec<(String, f64)>;

@@ -1,6 +1,7 @@
 //! The state of a method as named arrays: what a checkpoint holds.
 
 use crate::error::{Error, Result};
+use siskin_nn::{NamedTensor, NetworkState};
 
 /// Values of one array.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,5 +41,30 @@ impl State {
             Some(Values::F32(_)) => Err(Error::State(format!("`{name}` is in single precision"))),
             None => Err(Error::State(format!("`{name}` is missing"))),
         }
+    }
+
+    /// Adds a network under `network.`.
+    pub fn push_network(&mut self, network: NetworkState) {
+        self.push_f64("network.steps", &[network.steps as f64]);
+        self.0.extend(network.tensors.into_iter().map(|t| Tensor {
+            name: format!("network.{}", t.name),
+            shape: t.shape,
+            values: Values::F32(t.values),
+        }));
+    }
+
+    /// The network added by [`State::push_network`].
+    pub fn network(&self) -> Result<NetworkState> {
+        let tensors = self.0.iter().filter_map(|t| match (&t.values, t.name.strip_prefix("network.")) {
+            (Values::F32(values), Some(name)) => {
+                Some(NamedTensor { name: name.into(), shape: t.shape.clone(), values: values.clone() })
+            }
+            _ => None,
+        });
+        let tensors = tensors.collect();
+        let &[steps] = self.f64s("network.steps")? else {
+            return Err(Error::State("`network.steps` is not one number".into()));
+        };
+        Ok(NetworkState { tensors, steps: steps as u64 })
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
-use crate::batch_norm::{BatchNorm, BatchStatistics, Pass};
+use crate::batch_norm::{BatchNorm, Pass};
 use crate::conv_net::ConvNet;
 use crate::init::Init;
 use crate::resnet::ResNet;
@@ -162,14 +162,8 @@ impl Backbone {
         }
     }
 
-    /// Takes the statistics of one training pass into the running statistics.
-    pub fn absorb(&mut self, statistics: &[BatchStatistics]) {
-        for (norm, batch) in self.norms_mut().into_iter().zip(statistics) {
-            norm.absorb(batch);
-        }
-    }
-
-    fn norms_mut(&mut self) -> Vec<&mut BatchNorm> {
+    /// The batch-norms in the order in which a forward pass meets them.
+    pub(crate) fn norms_mut(&mut self) -> Vec<&mut BatchNorm> {
         match &mut self.layers {
             Layers::ConvNet(net) => net.norms_mut(),
             Layers::ResNet(net) => net.norms_mut(),

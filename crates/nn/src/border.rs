@@ -3,12 +3,9 @@
 //! Features go out, the loss and its gradients come back, and the network's backward pass goes on from
 //! `sum(features * stop_gradient(dloss/dfeatures))`. No other place converts between f32 and f64.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::Error;
-use crate::backbone::Backbone;
-use crate::batch_norm::{BatchStatistics, Pass};
-use crate::gradients::Gradients;
 use crate::state::host;
 
 /// Feature vectors on the host.
@@ -27,6 +24,23 @@ impl Features {
     pub fn row(&self, i: usize) -> &[f64] {
         &self.values[i * self.dim..(i + 1) * self.dim]
     }
+
+    /// The features as a tensor `[rows, dim]` on `device`.
+    pub fn to_tensor(&self, device: &Device) -> Tensor<2> {
+        let values: Vec<f32> = self.values.iter().map(|&v| v as f32).collect();
+        Tensor::from_data(TensorData::new(values, [self.rows, self.dim]), device)
+    }
+}
+
+/// What an episode's head returned, after the network's part is in the [`crate::Step`].
+#[derive(Clone, Debug)]
+pub struct EpisodeLoss<X> {
+    /// The loss.
+    pub loss: f64,
+    /// dloss/d(the head's hyperparameters).
+    pub dhyper: Vec<f64>,
+    /// What the head reported.
+    pub extra: X,
 }
 
 /// What a head makes of the features of one episode.
@@ -42,29 +56,12 @@ pub struct HeadLoss<X> {
     pub extra: X,
 }
 
-/// One episode's way over the border and back.
-#[derive(Clone, Debug)]
-pub struct Crossing<X> {
-    /// The loss.
-    pub loss: f64,
-    /// dloss/d(the head's hyperparameters).
-    pub dhyper: Vec<f64>,
-    /// What the head reported.
-    pub extra: X,
-    /// dloss/d(the network's parameters).
-    pub gradients: Gradients,
-    /// Batch statistics of this pass, for the running ones.
-    pub statistics: Vec<BatchStatistics>,
-}
-
-/// Forward in train mode, the head on the host, and back. `images`: [N, C, H, W] on the backbone's device.
-pub fn cross<X, E: From<Error>>(
-    backbone: &Backbone,
-    images: Tensor<4>,
+/// One episode's way over the border: `features` [N, D] go to the host, the head's loss comes back with the tensor from
+/// which the backward pass goes on.
+pub(crate) fn cross<X, E: From<Error>>(
+    features: Tensor<2>,
     head: impl FnOnce(&Features) -> Result<HeadLoss<X>, E>,
-) -> Result<Crossing<X>, E> {
-    let mut statistics = Vec::new();
-    let features = backbone.forward(images, &mut Pass::Train(&mut statistics))?;
+) -> Result<(Tensor<1>, EpisodeLoss<X>), E> {
     let out = to_host(features.clone().inner());
     let HeadLoss { loss, dfeatures, dhyper, extra } = head(&out)?;
     if dfeatures.len() != out.values.len() {
@@ -73,12 +70,11 @@ pub fn cross<X, E: From<Error>>(
     let cotangent: Vec<f32> = dfeatures.iter().map(|&d| d as f32).collect();
     let cotangent =
         Tensor::<2>::from_data(TensorData::new(cotangent, [out.rows, out.dim]), &features.device());
-    let raw = (features * cotangent).sum().backward();
-    Ok(Crossing { loss, dhyper, extra, gradients: Gradients::of(backbone, raw), statistics })
+    Ok(((features * cotangent).sum(), EpisodeLoss { loss, dhyper, extra }))
 }
 
-/// Features as f64 on the host.
-pub(crate) fn to_host(features: Tensor<2>) -> Features {
+/// A tensor `[rows, dim]` as f64 on the host.
+pub fn to_host(features: Tensor<2>) -> Features {
     let [rows, dim] = features.dims();
     Features { values: host(features).into_iter().map(f64::from).collect(), rows, dim }
 }

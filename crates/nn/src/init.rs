@@ -2,14 +2,17 @@
 
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
-use rand::{RngExt, SeedableRng};
+use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
+
+use crate::random::stream;
 
 /// Draws the first values of one network: the `i`-th drawn tensor comes from stream `(seed, "init", i)`, so the values depend
 /// neither on Burn's generator nor on the device, and a longer network begins with the same bytes as a shorter one.
 pub struct Init<'a> {
     seed: u64,
+    name: &'static str,
     next: u64,
     device: &'a Device,
 }
@@ -17,15 +20,17 @@ pub struct Init<'a> {
 impl<'a> Init<'a> {
     /// A fresh drawer for a network on `device`.
     pub fn new(seed: u64, device: &'a Device) -> Self {
-        Self { seed, next: 0, device }
+        Self { seed, name: "init", next: 0, device }
+    }
+
+    /// A fresh drawer for the layers after the backbone: stream `(seed, "init head", i)`, so that the same seed gives
+    /// every method the same backbone.
+    pub fn head(seed: u64, device: &'a Device) -> Self {
+        Self { seed, name: "init head", next: 0, device }
     }
 
     fn stream(&mut self) -> ChaCha8Rng {
-        let mut key = blake3::Hasher::new();
-        key.update(&self.seed.to_le_bytes());
-        key.update(b"init");
-        let mut rng = ChaCha8Rng::from_seed(*key.finalize().as_bytes());
-        rng.set_stream(self.next);
+        let rng = stream(self.seed, self.name, self.next);
         self.next += 1;
         rng
     }
@@ -41,10 +46,15 @@ impl<'a> Init<'a> {
 
     /// Convolution bias `[out]` ~ U(-1/sqrt(fan_in), 1/sqrt(fan_in)) with `fan_in = in k k`.
     pub fn conv_bias(&mut self, out: usize, input: usize, k: usize) -> Param<Tensor<1>> {
-        let bound = 1.0 / ((input * k * k) as f64).sqrt();
+        self.uniform([out], 1.0 / ((input * k * k) as f64).sqrt())
+    }
+
+    /// A trainable tensor ~ U(-bound, bound): the first values of linear and recurrent layers in PyTorch.
+    pub fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
         let mut rng = self.stream();
-        let values = (0..out).map(|_| (bound * (2.0 * rng.random::<f64>() - 1.0)) as f32).collect();
-        trainable(values, [out], self.device)
+        let count = shape.iter().product::<usize>();
+        let values = (0..count).map(|_| (bound * (2.0 * rng.random::<f64>() - 1.0)) as f32).collect();
+        trainable(values, shape, self.device)
     }
 
     /// A trainable vector of one value: the gain (1) and shift (0) of a batch-norm.

@@ -34,8 +34,9 @@
 //! of weights for others. Same seed, same bytes: first values come from a ChaCha8 stream of this project, not from
 //! Burn's generator.
 //!
-//! [`Gradients`], [`Adam`], [`export`] and [`import`] take any Burn `Module`, so a method with a trainable head composes
-//! [`Backbone`] and head into its own module and uses the same optimiser.
+//! Trained layers after the backbone implement [`Head`]: [`Network::with_head`] trains them with the backbone, by one
+//! optimiser and in one checkpoint, and [`Network::record`] differentiates any loss of both. [`Gradients`], [`Adam`],
+//! [`export`] and [`import`] take any Burn `Module`.
 
 mod adam;
 mod backbone;
@@ -46,9 +47,11 @@ mod device;
 mod error;
 mod fused;
 mod gradients;
+mod head;
 mod images;
 mod init;
 mod network;
+mod random;
 mod resnet;
 mod state;
 mod weights;
@@ -56,13 +59,15 @@ mod weights;
 pub use adam::Adam;
 pub use backbone::{Architecture, Backbone, Layers};
 pub use batch_norm::{BatchNorm, BatchStatistics, Pass};
-pub use border::{Crossing, Features, HeadLoss, cross};
+pub use border::{EpisodeLoss, Features, HeadLoss, to_host};
 pub use conv_net::{Conv, ConvBlock, ConvNet};
 pub use device::DeviceChoice;
 pub use error::Error;
 pub use gradients::Gradients;
+pub use head::{Body, Head, NoHead};
 pub use images::Images;
 pub use init::Init;
-pub use network::{EpisodeLoss, Network, NetworkState, Step};
+pub use network::{Network, NetworkState, Step};
+pub use random::stream;
 pub use resnet::{Filters, ResNet, ResidualBlock, Unit};
 pub use state::{NamedTensor, export, import};

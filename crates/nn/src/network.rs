@@ -1,14 +1,16 @@
-//! A backbone in training: backbone, optimiser and device in one.
+//! A network in training: backbone, head, optimiser and device in one.
 
 use std::path::Path;
 
 use burn::module::Module;
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 
 use crate::adam::{self, Adam};
 use crate::backbone::{Architecture, Backbone};
 use crate::batch_norm::Pass;
-use crate::border::{Crossing, Features, HeadLoss, cross, to_host};
+use crate::border::{EpisodeLoss, Features, HeadLoss, cross, to_host};
+use crate::head::{Body, Head, NoHead};
+use crate::init::Init;
 use crate::state::{self, NamedTensor};
 use crate::weights;
 use crate::{BatchStatistics, DeviceChoice, Error, Gradients, Images};
@@ -16,10 +18,10 @@ use crate::{BatchStatistics, DeviceChoice, Error, Gradients, Images};
 /// Images of one evaluation pass: bounds the memory, changes no result.
 const EVAL_BATCH: usize = 128;
 
-/// A backbone with its optimiser on a device.
+/// A backbone, the trained layers after it if there are any, and their optimiser on a device.
 #[derive(Clone, Debug)]
-pub struct Network {
-    backbone: Backbone,
+pub struct Network<H: Head = NoHead> {
+    body: Body<H>,
     adam: Adam,
     device: Device,
 }
@@ -57,34 +59,52 @@ impl Step {
     }
 }
 
-/// What an episode's head returned, after the network's part is in the [`Step`].
-#[derive(Clone, Debug)]
-pub struct EpisodeLoss<X> {
-    /// The loss.
-    pub loss: f64,
-    /// dloss/d(the head's hyperparameters).
-    pub dhyper: Vec<f64>,
-    /// What the head reported.
-    pub extra: X,
-}
-
 impl Network {
-    /// A fresh network: parameters from stream `(seed, "init")`, zero moments.
+    /// A fresh network without a head: parameters from stream `(seed, "init")`, zero moments.
     pub fn new(architecture: Architecture, seed: u64, device: DeviceChoice) -> Result<Self, Error> {
         Ok(Self::of(Backbone::new(architecture, seed, &device.open()?.autodiff())))
     }
 
     /// The backbone with a fresh optimiser.
     pub fn of(backbone: Backbone) -> Self {
-        let backbone = backbone.train();
-        let device = backbone.device();
-        let adam = Adam::new(&backbone, &device.clone().inner());
-        Self { backbone, adam, device }
+        Self::of_body(Body { backbone, head: NoHead {} })
+    }
+}
+
+impl<H: Head> Network<H> {
+    /// A fresh network with a head, which `head` makes from its own first values.
+    pub fn with_head(
+        architecture: Architecture,
+        seed: u64,
+        device: DeviceChoice,
+        head: impl FnOnce(&mut Init<'_>) -> H,
+    ) -> Result<Self, Error> {
+        let device = device.open()?.autodiff();
+        let backbone = Backbone::new(architecture, seed, &device);
+        Ok(Self::of_body(Body { backbone, head: head(&mut Init::head(seed, &device)) }))
+    }
+
+    /// The backbone and head with a fresh optimiser.
+    pub fn of_body(body: Body<H>) -> Self {
+        let body = body.train();
+        let device = body.backbone.device();
+        let adam = Adam::new(&body, &device.clone().inner());
+        Self { body, adam, device }
     }
 
     /// The backbone.
     pub fn backbone(&self) -> &Backbone {
-        &self.backbone
+        &self.body.backbone
+    }
+
+    /// Backbone and head for evaluation: without a graph, on [`Network::eval_device`].
+    pub fn eval(&self) -> Body<H> {
+        self.body.valid()
+    }
+
+    /// The device of evaluation, for tensors that go into [`Network::eval`].
+    pub fn eval_device(&self) -> Device {
+        self.device.clone().inner()
     }
 
     /// Optimiser steps taken so far.
@@ -92,23 +112,35 @@ impl Network {
         self.adam.steps()
     }
 
-    /// Runs one episode through the border and adds its gradients to `step`. The network itself does not change,
-    /// so a failing head or a dropped step leaves no trace.
+    /// Runs `forward` on the images in train mode, goes back from the scalar it returns (`[1]`) and adds the gradients to
+    /// `step`. The network itself does not change, so a failing pass or a dropped step leaves no trace.
+    pub fn record<X, E: From<Error>>(
+        &self,
+        images: Images<'_>,
+        step: &mut Step,
+        forward: impl FnOnce(&Body<H>, Tensor<4>, &mut Pass<'_>) -> Result<(Tensor<1>, X), E>,
+    ) -> Result<X, E> {
+        self.backbone().check(images)?;
+        let images = images.to_tensor(self.backbone().architecture().channels(), &self.device);
+        let mut statistics = Vec::new();
+        let (loss, extra) = forward(&self.body, images, &mut Pass::Train(&mut statistics))?;
+        let gradients = Gradients::of(&self.body, loss.backward());
+        step.gradients = Some(match step.gradients.take() {
+            None => gradients,
+            Some(sum) => sum.plus(gradients),
+        });
+        step.statistics.push(statistics);
+        Ok(extra)
+    }
+
+    /// Runs one episode through the border to a head on the host and adds its gradients to `step`.
     pub fn episode<X, E: From<Error>>(
         &self,
         images: Images<'_>,
         step: &mut Step,
         head: impl FnOnce(&Features) -> Result<HeadLoss<X>, E>,
     ) -> Result<EpisodeLoss<X>, E> {
-        self.backbone.check(images)?;
-        let images = images.to_tensor(self.backbone.architecture().channels(), &self.device);
-        let Crossing { loss, dhyper, extra, gradients, statistics } = cross(&self.backbone, images, head)?;
-        step.gradients = Some(match step.gradients.take() {
-            None => gradients,
-            Some(sum) => sum.plus(gradients),
-        });
-        step.statistics.push(statistics);
-        Ok(EpisodeLoss { loss, dhyper, extra })
+        self.record(images, step, |body, images, pass| cross(body.features(images, pass)?, head))
     }
 
     /// Takes the step: Adam on the mean gradient of its episodes, and their batch statistics in order.
@@ -121,44 +153,32 @@ impl Network {
         if episodes > 1 {
             gradients = gradients.scale(1.0 / episodes as f64);
         }
-        let mut backbone = self.adam.step(self.backbone.clone(), gradients, learning_rate);
+        let mut body = self.adam.step(self.body.clone(), gradients, learning_rate);
         for statistics in &step.statistics {
-            backbone.absorb(statistics);
+            body.absorb(statistics);
         }
-        self.backbone = backbone;
+        self.body = body;
     }
 
     /// Features in eval mode (running statistics), image by image independent of the rest of the batch.
     pub fn features(&self, images: Images<'_>) -> Result<Features, Error> {
-        self.backbone.check(images)?;
-        let backbone = self.backbone.valid();
-        let device = self.device.clone().inner();
-        let channels = backbone.architecture().channels();
+        self.backbone().check(images)?;
+        let body = self.eval();
+        let device = self.eval_device();
+        let channels = body.backbone.architecture().channels();
         let mut values = Vec::new();
         for chunk in images.chunks(EVAL_BATCH) {
             let chunk = chunk.to_tensor(channels, &device);
-            values.extend(to_host(backbone.forward(chunk, &mut Pass::Eval)?).values);
+            values.extend(to_host(body.features(chunk, &mut Pass::Eval)?).values);
         }
         let rows = images.shape()[0];
         let dim = values.len() / rows;
         Ok(Features { values, rows, dim })
     }
 
-    /// Writes parameters and running statistics as a safetensors file, without the optimiser.
-    pub fn save_weights(&self, path: &Path) -> Result<(), Error> {
-        weights::save(&self.backbone, path)
-    }
-
-    /// Takes the weights of a safetensors file, under our names or PyTorch's few-shot names, and begins with a fresh
-    /// optimiser. On error the network is as before.
-    pub fn load_weights(&mut self, path: &Path) -> Result<(), Error> {
-        *self = Self::of(weights::load(self.backbone.clone(), path)?);
-        Ok(())
-    }
-
     /// Everything that training changes, exactly.
     pub fn state(&self) -> NetworkState {
-        let mut tensors = state::export(&self.backbone);
+        let mut tensors = state::export(&self.body);
         tensors.extend(self.adam.export());
         NetworkState { tensors, steps: self.adam.steps() }
     }
@@ -169,9 +189,22 @@ impl Network {
             .tensors
             .into_iter()
             .partition(|t| t.name.starts_with(adam::FIRST) || t.name.starts_with(adam::SECOND));
-        let backbone = state::import(self.backbone.clone(), values)?;
+        let body = state::import(self.body.clone(), values)?;
         self.adam.import(moments, state.steps)?;
-        self.backbone = backbone;
+        self.body = body;
+        Ok(())
+    }
+
+    /// Writes the backbone's parameters and running statistics as a safetensors file, without head and optimiser.
+    pub fn save_weights(&self, path: &Path) -> Result<(), Error> {
+        weights::save(self.backbone(), path)
+    }
+
+    /// Takes the backbone's weights from a safetensors file, under our names or PyTorch's few-shot names, and begins with
+    /// a fresh optimiser. On error the network is as before.
+    pub fn load_weights(&mut self, path: &Path) -> Result<(), Error> {
+        let backbone = weights::load(self.backbone().clone(), path)?;
+        *self = Self::of_body(Body { backbone, head: self.body.head.clone() });
         Ok(())
     }
 }

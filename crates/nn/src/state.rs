@@ -26,14 +26,15 @@ pub(crate) struct Slot {
     pub trained: bool,
 }
 
-/// The path of a parameter from the names of fields and indices. Enum variants and the wrapper field that holds
-/// them are no part of it, so that a checkpoint does not depend on how the architectures are grouped.
+/// The path of a parameter from the names of fields and indices. Enum variants, the wrapper field that holds them and
+/// the backbone's place in a whole network are no part of it, so that a checkpoint does not depend on how the
+/// architectures are grouped, and a backbone has the same names with and without a head.
 #[derive(Default)]
 struct Path(Vec<Option<String>>);
 
 impl Path {
     fn enter(&mut self, name: &str, container: &str) {
-        let hidden = container.starts_with("Enum:") || name == "layers";
+        let hidden = container.starts_with("Enum:") || name == "layers" || name == "backbone";
         self.0.push((!hidden).then(|| name.to_owned()));
     }
 

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result, io};
 use serde::{Deserialize, Serialize};
+use siskin_methods::MethodName;
 use siskin_methods::cdkt::CdktConfig;
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use std::path::Path;
 pub struct Config {
     /// Every random number of the run follows from this.
     pub seed: u64,
-    /// The method.
+    /// The method; `siskin methods` lists them.
     pub method: MethodName,
     /// Which images.
     pub data: DataConfig,
@@ -25,15 +26,6 @@ pub struct Config {
     pub test: TestConfig,
     /// What CDKT does with features and labels.
     pub cdkt: CdktConfig,
-}
-
-/// The method of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MethodName {
-    /// The deep-kernel GP with the logistic-softmax likelihood.
-    #[default]
-    Cdkt,
 }
 
 /// `[data]`: where the images come from and how they are shown to the network.
@@ -120,7 +112,7 @@ pub enum Schedule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainConfig {
-    /// Training episodes in all (the paper's epoch is 100).
+    /// Training episodes in all (the paper's epoch is 100); batches for methods that train on batches.
     pub episodes: u64,
     /// Episodes in one optimiser step.
     pub episodes_per_step: u64,

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use siskin_calib::{Predictions, Probabilities};
 use siskin_data::random::stream;
 use siskin_data::{Episode, Items, Split, Transform};
-use siskin_methods::{Features, Images, Latent, Method, Prediction, select};
+use siskin_methods::{Features, Images, Latent, Method, Prediction, Task, select};
 use std::collections::HashMap;
 
 /// What a method said of the queries of one episode, and what is true.
@@ -43,7 +43,8 @@ pub fn evaluate(
     let row_of: HashMap<usize, usize> = items.iter().enumerate().map(|(row, item)| (*item, row)).collect();
     episodes
         .par_iter()
-        .map(|episode| {
+        .enumerate()
+        .map(|(index, episode)| {
             let (items, labels) = (episode.items(), episode.labels());
             let part = |rows: &[usize]| -> (Features, Vec<usize>) {
                 let features =
@@ -52,7 +53,9 @@ pub fn evaluate(
             };
             let (support, support_labels) = part(&episode.support_rows());
             let (query, labels) = part(&episode.query_rows());
-            let prediction = method.predict(&support, &support_labels, episode.way(), &query)?;
+            let (way, index) = (episode.way(), index as u64);
+            let task = Task { support: &support, labels: &support_labels, way, query: &query, index };
+            let prediction = method.predict(&task)?;
             Ok(Answer { prediction, labels })
         })
         .collect()

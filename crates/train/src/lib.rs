@@ -1,6 +1,7 @@
 //! Training, testing and calibrating a few-shot method: config, run folder, loop, checkpoints, evaluation, reports.
 
 pub mod atomic;
+pub mod batches;
 pub mod calibration;
 pub mod checkpoint;
 pub mod config;

@@ -1,15 +1,16 @@
 //! A run from its config or its folder: data, method and trainer put together.
 
 use crate::checkpoint;
-use crate::config::{Config, MethodName};
+use crate::config::Config;
 use crate::error::Result;
 use crate::run_folder::RunFolder;
 use crate::tasks::{TaskData, TrainingTasks};
 use crate::trainer::{Event, Outcome, Trainer};
-use siskin_data::{Channels, Opener};
+use siskin_data::{Channels, Opener, SplitName};
 use siskin_methods::cdkt::Cdkt;
-use siskin_methods::{Method, StepReport};
-use siskin_nn::{Architecture, DeviceChoice};
+use siskin_methods::proto_net::ProtoNet;
+use siskin_methods::{Method, MethodName, Setup, StepReport};
+use siskin_nn::Architecture;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -26,8 +27,8 @@ impl Run {
     /// A new run in the folder `out`.
     pub fn start(out: &Path, config: Config, opener: &Opener<'_>) -> Result<Run> {
         let data = TaskData::open(&config, channels(&config)?, opener)?;
-        let tasks = TrainingTasks::new(&config, data.clone())?;
-        let method = new_method(&config)?;
+        let method = new_method(&config, &data)?;
+        let tasks = TrainingTasks::new(&config, data.clone(), method.diet())?;
         let folder = RunFolder::create(out, &config, &data.hash)?;
         let trainer = Trainer::start(folder.clone(), &config, &data.hash, method)?;
         Ok(Run { config, folder, data, tasks, trainer })
@@ -38,8 +39,9 @@ impl Run {
         let folder = RunFolder::open(folder)?;
         let config = folder.config()?;
         let data = TaskData::open(&config, channels(&config)?, opener)?;
-        let tasks = TrainingTasks::new(&config, data.clone())?;
-        let trainer = Trainer::resume(folder.clone(), &config, &data.hash, new_method(&config)?)?;
+        let method = new_method(&config, &data)?;
+        let tasks = TrainingTasks::new(&config, data.clone(), method.diet())?;
+        let trainer = Trainer::resume(folder.clone(), &config, &data.hash, method)?;
         Ok(Run { config, folder, data, tasks, trainer })
     }
 
@@ -48,8 +50,9 @@ impl Run {
         let folder = RunFolder::open(folder)?;
         let config = folder.config()?;
         let data = TaskData::open(&config, channels(&config)?, opener)?;
-        let mut tasks = TrainingTasks::new(&config, data)?;
-        Trainer::replay(&folder, &config, new_method(&config)?, &mut tasks)
+        let method = new_method(&config, &data)?;
+        let mut tasks = TrainingTasks::new(&config, data, method.diet())?;
+        Trainer::replay(&folder, &config, method, &mut tasks)
     }
 
     /// Trains to the end, or until `stop` is set.
@@ -97,7 +100,7 @@ impl Model {
         let folder = RunFolder::open(folder)?;
         let config = Config::load(&folder.path().join("config.toml"), settings)?;
         let data = TaskData::open(&config, channels(&config)?, opener)?;
-        let mut method = new_method(&config)?;
+        let mut method = new_method(&config, &data)?;
         let path = if folder.best().exists() { folder.best() } else { folder.last() };
         let (position, state) = checkpoint::load(&path)?;
         method.load_state(&state)?;
@@ -105,14 +108,19 @@ impl Model {
     }
 }
 
-/// A fresh method as `config` describes it.
-pub fn new_method(config: &Config) -> Result<Box<dyn Method>> {
-    let architecture = architecture(config)?;
-    let device: DeviceChoice = config.backbone.device.parse().map_err(siskin_methods::Error::from)?;
+/// A fresh method as `config` describes it, for the classes of `data`.
+pub fn new_method(config: &Config, data: &TaskData) -> Result<Box<dyn Method>> {
+    let setup = Setup {
+        architecture: architecture(config)?,
+        image_size: config.data.image_size as usize,
+        way: config.episode.way,
+        base_classes: data.split(SplitName::Train).classes.len(),
+        seed: config.seed,
+        device: config.backbone.device.parse().map_err(siskin_methods::Error::from)?,
+    };
     Ok(match config.method {
-        MethodName::Cdkt => {
-            Box::new(Cdkt::new(&config.cdkt, config.episode.way, architecture, config.seed, device)?)
-        }
+        MethodName::Cdkt => Box::new(Cdkt::new(&config.cdkt, setup)?),
+        MethodName::ProtoNet => Box::new(ProtoNet::new(setup)?),
     })
 }
 

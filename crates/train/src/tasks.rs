@@ -1,14 +1,15 @@
 //! The data of a run: splits, transforms, and the streams of training and validation episodes.
 
+use crate::batches::Batches;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::evaluate::evaluate;
 use crate::trainer::Tasks;
 use siskin_data::{
-    Batch, Channels, Episode, EpisodeSpec, Loader, LoaderConfig, Opened, Opener, Sampler, ShortClasses,
-    Split, SplitName, Splits, Transform,
+    Batch, Channels, Episode, EpisodeSource, EpisodeSpec, Loader, LoaderConfig, Opened, Opener, Sampler,
+    ShortClasses, Split, SplitName, Splits, Transform,
 };
-use siskin_methods::{Images, Method, Rates, StepReport};
+use siskin_methods::{Diet, Images, Method, Rates, StepReport};
 use std::sync::Arc;
 
 /// Validation episodes have a stream of their own, so that a run's training does not depend on its validations.
@@ -100,20 +101,53 @@ pub fn test_spec(config: &Config) -> EpisodeSpec {
     }
 }
 
+/// Where training images come from.
+enum Source {
+    /// Episodes of some base classes.
+    Episodes(Arc<Sampler>),
+    /// Batches of all base classes.
+    Batches(Arc<Batches>),
+}
+
+impl Source {
+    fn open(diet: Diet, config: &Config, train: Split) -> Result<Source> {
+        Ok(match diet {
+            Diet::Episodes => {
+                Source::Episodes(Arc::new(Sampler::new(vec![train], training_spec(config), config.seed)?))
+            }
+            Diet::Batches { size } => Source::Batches(Arc::new(Batches::new(train, size, config.seed)?)),
+        })
+    }
+
+    fn episodes(&self) -> Arc<dyn EpisodeSource> {
+        match self {
+            Source::Episodes(sampler) => sampler.clone(),
+            Source::Batches(batches) => batches.clone(),
+        }
+    }
+
+    /// The labels of a loaded episode as the method counts them, and how many classes they count.
+    fn labels(&self, batch: &Batch) -> (Vec<usize>, usize) {
+        match self {
+            Source::Episodes(_) => (batch.labels.clone(), batch.episode.way()),
+            Source::Batches(batches) => (batches.labels(&batch.episode), batches.way()),
+        }
+    }
+}
+
 /// Episodes for a [`crate::trainer::Trainer`]: prepared ahead on a background thread.
 pub struct TrainingTasks {
     data: TaskData,
-    sampler: Arc<Sampler>,
+    source: Source,
     loader: Option<Loader>,
     validation: Vec<Episode>,
     seed: u64,
 }
 
 impl TrainingTasks {
-    /// Opens the streams of `config`.
-    pub fn new(config: &Config, data: TaskData) -> Result<TrainingTasks> {
-        let train = data.split(SplitName::Train).clone();
-        let sampler = Arc::new(Sampler::new(vec![train], training_spec(config), config.seed)?);
+    /// Opens the streams of `config` for a method with this diet.
+    pub fn new(config: &Config, data: TaskData, diet: Diet) -> Result<TrainingTasks> {
+        let source = Source::open(diet, config, data.split(SplitName::Train).clone())?;
         let validation = match config.train.validate_every {
             0 => Vec::new(),
             _ => data.episodes(
@@ -123,7 +157,7 @@ impl TrainingTasks {
                 config.train.validate_episodes,
             )?,
         };
-        Ok(TrainingTasks { data, sampler, loader: None, validation, seed: config.seed })
+        Ok(TrainingTasks { data, source, loader: None, validation, seed: config.seed })
     }
 
     /// The loader, standing at episode `first`.
@@ -138,7 +172,7 @@ impl TrainingTasks {
                 threads: 1,
                 ahead: 4,
             };
-            self.loader = Some(Loader::new(self.sampler.clone(), config)?);
+            self.loader = Some(Loader::new(self.source.episodes(), config)?);
         }
         self.loader.as_mut().ok_or_else(|| Error::Run("the loader of training episodes is gone".into()))
     }
@@ -148,7 +182,12 @@ impl Tasks for TrainingTasks {
     fn step(&mut self, method: &mut dyn Method, first: u64, count: u64, rates: Rates) -> Result<StepReport> {
         let loader = self.loader_at(first)?;
         let batches = loader.take(count as usize).collect::<siskin_data::Result<Vec<Batch>>>()?;
-        let episodes = batches.iter().map(as_episode).collect::<Result<Vec<_>>>()?;
+        let labels: Vec<_> = batches.iter().map(|batch| self.source.labels(batch)).collect();
+        let episodes = batches
+            .iter()
+            .zip(&labels)
+            .map(|(batch, (labels, way))| as_episode(batch, labels, *way))
+            .collect::<Result<Vec<_>>>()?;
         Ok(method.train_step(&episodes, rates)?)
     }
 
@@ -160,16 +199,16 @@ impl Tasks for TrainingTasks {
 }
 
 /// A loaded episode as methods see it.
-fn as_episode(batch: &Batch) -> Result<siskin_methods::Episode<'_>> {
+fn as_episode<'a>(batch: &'a Batch, labels: &'a [usize], way: usize) -> Result<siskin_methods::Episode<'a>> {
     let &[channels, height, width] = batch.input_shape.as_slice() else {
         return Err(Error::Run("training needs images; these are precomputed vectors".into()));
     };
     let shape = [batch.labels.len(), channels, height, width];
     Ok(siskin_methods::Episode {
         images: Images::new(&batch.inputs, shape).map_err(siskin_methods::Error::from)?,
-        labels: &batch.labels,
+        labels,
         support: &batch.support_rows,
         query: &batch.query_rows,
-        way: batch.episode.way(),
+        way,
     })
 }

@@ -318,7 +318,7 @@ fn rates(config: &TrainConfig, episode: u64) -> Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use siskin_methods::{Episode, Features, Images, Prediction, State};
+    use siskin_methods::{Episode, Features, Images, Prediction, State, Task};
     use std::path::Path;
 
     /// A method whose whole state is one number that depends on every step taken.
@@ -332,14 +332,8 @@ mod tests {
         fn embed(&self, _: Images<'_>) -> siskin_methods::Result<Features> {
             Ok(Features { values: vec![], rows: 0, dim: 1 })
         }
-        fn predict(
-            &self,
-            _: &Features,
-            _: &[usize],
-            way: usize,
-            _: &Features,
-        ) -> siskin_methods::Result<Prediction> {
-            Ok(Prediction { probabilities: vec![], way, latent: None })
+        fn predict(&self, task: &Task<'_>) -> siskin_methods::Result<Prediction> {
+            Ok(Prediction { probabilities: vec![], way: task.way, latent: None })
         }
         fn scalars(&self) -> Vec<(String, f64)> {
             vec![("x".into(), self.0)]

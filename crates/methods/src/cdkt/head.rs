@@ -5,7 +5,7 @@ use super::config::{CdktConfig, Inference as InferenceName, KernelName, Objectiv
 use super::scalars::Learned;
 use crate::episode::select;
 use crate::error::{Error, Result};
-use crate::{Episode, Features, Latent, Prediction};
+use crate::{Episode, Features, Latent, Prediction, Task};
 use faer::{Mat, MatRef};
 use siskin_gp::episode::{Hyper, Inference, Objective, adapt, value_and_gradient};
 use siskin_gp::inference::{NaturalOptions, Order, Stop};
@@ -146,14 +146,8 @@ impl Head {
     }
 
     /// Class probabilities of query features, given support features and labels.
-    pub fn predict(
-        &self,
-        support: &Features,
-        labels: &[usize],
-        way: usize,
-        query: &Features,
-        hyper: &Hyper,
-    ) -> Result<Prediction> {
+    pub fn predict(&self, task: &Task<'_>, hyper: &Hyper) -> Result<Prediction> {
+        let &Task { support, labels, way, query, .. } = task;
         if self.config.output_scale == OutputScale::PerClass && way != self.way {
             let why = format!(
                 "this model has one output scale for each of {} classes; train with cdkt.output_scale = \"shared\" \

@@ -10,12 +10,12 @@ pub use config::{CdktConfig, Inference, KernelName, ObjectiveName, OutputScale};
 
 use crate::adam::ScalarAdam;
 use crate::error::{Error, Result};
-use crate::state::{State, Tensor, Values};
-use crate::{Episode, Features, Images, Latent, Method, Prediction, Rates, StepReport};
+use crate::state::State;
+use crate::{Episode, Features, Images, Latent, Method, Prediction, Rates, Setup, StepReport, Task};
 use carried::Carried;
 use head::Head;
 use siskin_gp::episode::Hyper;
-use siskin_nn::{Architecture, DeviceChoice, NamedTensor, Network, NetworkState, Step};
+use siskin_nn::{Network, Step};
 
 /// The method: a network for the features, a Gaussian-process head on them.
 pub struct Cdkt {
@@ -27,18 +27,12 @@ pub struct Cdkt {
 }
 
 impl Cdkt {
-    /// A fresh model. `way`: classes of a training episode.
-    pub fn new(
-        config: &CdktConfig,
-        way: usize,
-        architecture: Architecture,
-        seed: u64,
-        device: DeviceChoice,
-    ) -> Result<Cdkt> {
-        let head = Head::new(config, way, seed)?;
+    /// A fresh model.
+    pub fn new(config: &CdktConfig, setup: Setup) -> Result<Cdkt> {
+        let head = Head::new(config, setup.way, setup.seed)?;
         let hyper = head.initial_hyper()?;
         let adam = ScalarAdam::new(head.learned(&hyper).len());
-        let network = Network::new(architecture, seed, device)?;
+        let network = Network::new(setup.architecture, setup.seed, setup.device)?;
         Ok(Cdkt { network, head, hyper, adam, carried: Carried::default() })
     }
 }
@@ -74,14 +68,8 @@ impl Method for Cdkt {
         Ok(self.network.features(images)?)
     }
 
-    fn predict(
-        &self,
-        support: &Features,
-        labels: &[usize],
-        way: usize,
-        query: &Features,
-    ) -> Result<Prediction> {
-        self.head.predict(support, labels, way, query, &self.hyper)
+    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+        self.head.predict(task, &self.hyper)
     }
 
     fn scalars(&self) -> Vec<(String, f64)> {
@@ -89,17 +77,11 @@ impl Method for Cdkt {
     }
 
     fn state(&self) -> State {
-        let network = self.network.state();
         let mut state = State::default();
         state.push_f64("hyper", &self.head.learned(&self.hyper));
         self.adam.save(&mut state, "hyper.adam");
         self.carried.save(&mut state);
-        state.push_f64("network.steps", &[network.steps as f64]);
-        state.0.extend(network.tensors.into_iter().map(|t| Tensor {
-            name: format!("network.{}", t.name),
-            shape: t.shape,
-            values: Values::F32(t.values),
-        }));
+        state.push_network(self.network.state());
         state
     }
 
@@ -112,16 +94,9 @@ impl Method for Cdkt {
                 x.len()
             )));
         }
-        let tensors = state.0.iter().filter_map(|t| match (&t.values, t.name.strip_prefix("network.")) {
-            (Values::F32(values), Some(name)) => {
-                Some(NamedTensor { name: name.into(), shape: t.shape.clone(), values: values.clone() })
-            }
-            _ => None,
-        });
-        let steps = state.f64s("network.steps")?.first().copied().unwrap_or(0.0) as u64;
         let carried = Carried::load(state)?;
         self.adam.load(state, "hyper.adam")?;
-        self.network.load_state(NetworkState { tensors: tensors.collect(), steps })?;
+        self.network.load_state(state.network()?)?;
         self.head.put_learned(&mut self.hyper, x);
         self.carried = carried;
         Ok(())

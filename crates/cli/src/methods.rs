@@ -1,0 +1,13 @@
+//! `siskin methods`: what can be trained.
+
+use siskin_methods::MethodName;
+
+/// Runs the command.
+pub fn run() -> anyhow::Result<()> {
+    let width = MethodName::ALL.iter().map(|m| m.name().len()).max().unwrap_or(0);
+    for method in MethodName::ALL {
+        println!("{:width$}  {}  [paper: {}]", method.name(), method.about(), method.paper());
+    }
+    println!("\nTrain one with: siskin train CONFIG --method NAME");
+    Ok(())
+}

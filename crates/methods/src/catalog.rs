@@ -1,0 +1,82 @@
+//! The closed list of methods: their names, what each is, and where the paper speaks of it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+
+/// A method of this crate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MethodName {
+    /// The deep-kernel Gaussian process with the logistic-softmax likelihood.
+    #[default]
+    Cdkt,
+    /// Prototypical networks.
+    ProtoNet,
+}
+
+impl MethodName {
+    /// Every method.
+    pub const ALL: &'static [Self] = &[Self::Cdkt, Self::ProtoNet];
+
+    /// The name used in configs and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cdkt => "cdkt",
+            Self::ProtoNet => "proto-net",
+        }
+    }
+
+    /// What it is, in a line.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Cdkt => {
+                "deep-kernel Gaussian process with the logistic-softmax likelihood and a temperature"
+            }
+            Self::ProtoNet => "nearest class mean by squared Euclidean distance (Snell et al. 2017)",
+        }
+    }
+
+    /// Where the paper describes or measures it.
+    pub fn paper(self) -> &'static str {
+        match self {
+            Self::Cdkt => "Section 4, Tables 1 and 2",
+            Self::ProtoNet => "Section 5, Tables 1 and 2",
+        }
+    }
+}
+
+impl fmt::Display for MethodName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for MethodName {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.iter().copied().find(|m| m.name() == name).ok_or_else(|| {
+            let known: Vec<&str> = Self::ALL.iter().map(|m| m.name()).collect();
+            Error::Settings(format!("unknown method `{name}`; these are known: {}", known.join(", ")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_config_and_unknown_ones_are_refused() {
+        for &method in MethodName::ALL {
+            assert_eq!(method.name().parse::<MethodName>().unwrap(), method);
+            let json = serde_json::to_string(&method).unwrap();
+            assert_eq!(json, format!("\"{method}\""));
+        }
+        let error = "protonet".parse::<MethodName>().unwrap_err().to_string();
+        assert!(error.contains("`protonet`") && error.contains("proto-net"), "{error}");
+    }
+}

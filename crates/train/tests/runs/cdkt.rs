@@ -1,0 +1,63 @@
+//! Whole small runs of CDKT on the embedded glyphs by every objective, and what it refuses.
+
+use crate::small::{config, train, with_opener};
+use siskin_train::run::{Model, Run};
+use siskin_train::testing;
+
+#[test]
+fn every_objective_trains_and_tests() {
+    let root = tempfile::tempdir().unwrap();
+    for (objective, inference) in [
+        ("elbo", "paper"),
+        ("elbo", "joint"),
+        ("elbo", "collapsed"),
+        ("direct", "collapsed"),
+        ("direct", "natural"),
+        ("predictive", "paper"),
+        ("predictive", "joint"),
+        ("predictive", "collapsed"),
+        ("released", "paper"),
+    ] {
+        let folder = root.path().join(format!("{objective}-{inference}"));
+        let (objective, inference) =
+            (format!("cdkt.objective={objective}"), format!("cdkt.inference={inference}"));
+        let config =
+            config(&[&objective, &inference, "cdkt.steps=2", "train.episodes=2", "cdkt.learn_tau=true"]);
+        train(&folder, &config, None);
+        let lines = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
+        assert!(
+            lines.contains("\"skipped\":0") && !lines.contains("null"),
+            "{objective} {inference}: {lines}"
+        );
+        let model = with_opener(|opener| Model::open(&folder, &[], opener)).unwrap();
+        let answers = testing::answers(&model, siskin_data::SplitName::Test, 2).unwrap();
+        let report = testing::report(&model, &answers).unwrap();
+        assert_eq!((report.episodes, report.batches.len()), (6, 2));
+    }
+}
+
+#[test]
+fn a_shared_output_scale_is_tested_with_any_number_of_classes_and_one_per_class_says_why_not() {
+    let root = tempfile::tempdir().unwrap();
+    for scale in ["shared", "per-class"] {
+        let folder = root.path().join(scale);
+        train(&folder, &config(&[&format!("cdkt.output_scale={scale}"), "train.episodes=1"]), None);
+        let settings = ["test.way=4".to_string(), "test.shot=2".to_string()];
+        let model = with_opener(|opener| Model::open(&folder, &settings, opener)).unwrap();
+        let answers = testing::answers(&model, siskin_data::SplitName::Test, 1);
+        match scale {
+            "shared" => assert_eq!(answers.unwrap()[0].prediction.way, 4),
+            _ => assert!(answers.unwrap_err().to_string().contains("output_scale = \"shared\"")),
+        }
+    }
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_refused_before_anything_is_written() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("run");
+    let config = config(&["cdkt.objective=predictive", "cdkt.inference=natural"]);
+    let error = with_opener(|opener| Run::start(&folder, config, opener)).err().unwrap().to_string();
+    assert!(error.contains("does not go with"), "{error}");
+    assert!(!folder.exists());
+}

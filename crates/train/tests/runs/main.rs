@@ -1,0 +1,5 @@
+//! Whole small runs on the embedded glyphs.
+
+mod cdkt;
+mod methods;
+mod small;

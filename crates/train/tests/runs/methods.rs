@@ -1,0 +1,154 @@
+//! What holds for every method: stopped and resumed, on one thread and on two, tested with other ways and shots than
+//! trained, calibrated, and better than chance after a short training. A new method is a new line at the foot.
+
+use crate::small::{assert_same_run, config, train, with_opener};
+use siskin_data::SplitName;
+use siskin_methods::MethodName;
+use siskin_train::config::Config;
+use siskin_train::run::Model;
+use siskin_train::{calibration, testing};
+
+/// A method under test.
+struct Case {
+    method: MethodName,
+    /// Settings, one list for each variant with a path of its own.
+    variants: &'static [&'static [&'static str]],
+    /// Whether it can be tested with another number of classes than it was trained with.
+    any_way: bool,
+}
+
+impl Case {
+    /// The small config of every variant, with a name.
+    fn configs(&self, more: &[&str]) -> Vec<(String, Config)> {
+        let name = format!("method={}", self.method);
+        let configs = self.variants.iter().enumerate().map(|(i, variant)| {
+            let settings = [&[name.as_str()][..], variant, more].concat();
+            (format!("{}-{i}", self.method), config(&settings))
+        });
+        configs.collect()
+    }
+
+    fn stopped_and_resumed_it_has_the_bytes_of_a_run_that_never_stopped(&self) {
+        let root = tempfile::tempdir().unwrap();
+        for (name, config) in self.configs(&["train.episodes_per_step=2"]) {
+            let (whole, parts) = (root.path().join(format!("{name}-whole")), root.path().join(name));
+            train(&whole, &config, None);
+            train(&parts, &config, Some(2));
+            assert_same_run(&whole, &parts);
+        }
+    }
+
+    fn one_thread_and_two_give_the_same_bytes_and_answers(&self) {
+        let root = tempfile::tempdir().unwrap();
+        for (name, config) in self.configs(&["train.episodes=4"]) {
+            let folder = |threads: usize| root.path().join(format!("{name}-{threads}"));
+            let answers = [1, 2].map(|threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| {
+                    train(&folder(threads), &config, None);
+                    let model = with_opener(|opener| Model::open(&folder(threads), &[], opener)).unwrap();
+                    testing::answers(&model, SplitName::Test, 1).unwrap()
+                })
+            });
+            assert_same_run(&folder(1), &folder(2));
+            assert!(answers[0] == answers[1], "{name}: the answers differ");
+        }
+    }
+
+    fn it_tests_and_calibrates_with_any_way_and_shot_or_says_why_not(&self) {
+        let root = tempfile::tempdir().unwrap();
+        for (name, config) in self.configs(&["train.episodes=2"]) {
+            let folder = root.path().join(&name);
+            train(&folder, &config, None);
+            let lines = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
+            assert!(lines.contains("\"skipped\":0") && !lines.contains("null"), "{name}: {lines}");
+            for (way, shot) in [(3, 1), (3, 4), (5, 2), (2, 1)] {
+                let settings = [format!("test.way={way}"), format!("test.shot={shot}")];
+                let model = with_opener(|opener| Model::open(&folder, &settings, opener)).unwrap();
+                let answers = testing::answers(&model, SplitName::Test, 1);
+                if way != 3 && !self.any_way {
+                    let error = answers.unwrap_err().to_string();
+                    assert!(error.contains(&format!("this episode has {way} classes")), "{name}: {error}");
+                    continue;
+                }
+                let answers = answers.unwrap();
+                for row in answers.iter().flat_map(|a| a.prediction.probabilities.chunks_exact(way)) {
+                    let sum: f64 = row.iter().sum();
+                    assert!((sum - 1.0).abs() < 1e-9, "{name} {way}-way {shot}-shot: {row:?}");
+                    assert!(row.iter().all(|p| (0.0..=1.0).contains(p)), "{name}: {row:?}");
+                }
+                let validation = testing::answers(&model, SplitName::Val, 1).unwrap();
+                let calibrated = calibration::calibrate(&validation, &answers, false).unwrap();
+                assert!(calibrated.measures.tuned.nll.is_finite(), "{name}");
+            }
+        }
+    }
+
+    /// The smoke test: under 20 s a method.
+    fn it_learns(&self) {
+        let root = tempfile::tempdir().unwrap();
+        let settings = [
+            "episode.way=5",
+            "train.episodes=60",
+            "train.validate_every=0",
+            "test.query=10",
+            "test.episodes=40",
+        ];
+        for (name, config) in self.configs(&settings) {
+            let folder = root.path().join(&name);
+            train(&folder, &config, None);
+            let model = with_opener(|opener| Model::open(&folder, &[], opener)).unwrap();
+            let answers = testing::answers(&model, SplitName::Test, 1).unwrap();
+            let accuracy = testing::report(&model, &answers).unwrap().over_episodes.mean;
+            // 2,000 queries by chance: 0.2 with a standard deviation of 0.009.
+            assert!(accuracy > 0.3, "{name}: accuracy {accuracy}");
+        }
+    }
+}
+
+macro_rules! methods {
+    ($($module:ident: $method:ident, any_way: $any_way:literal, [$([$($set:literal),*]),+];)+) => {
+        $(mod $module {
+            use super::{Case, MethodName};
+
+            const CASE: Case = Case {
+                method: MethodName::$method,
+                variants: &[$(&[$($set),*]),+],
+                any_way: $any_way,
+            };
+
+            #[test]
+            fn stopped_and_resumed_it_has_the_bytes_of_a_run_that_never_stopped() {
+                CASE.stopped_and_resumed_it_has_the_bytes_of_a_run_that_never_stopped();
+            }
+
+            #[test]
+            fn one_thread_and_two_give_the_same_bytes_and_answers() {
+                CASE.one_thread_and_two_give_the_same_bytes_and_answers();
+            }
+
+            #[test]
+            fn it_tests_and_calibrates_with_any_way_and_shot_or_says_why_not() {
+                CASE.it_tests_and_calibrates_with_any_way_and_shot_or_says_why_not();
+            }
+
+            #[test]
+            fn it_learns() {
+                CASE.it_learns();
+            }
+        })+
+
+        #[test]
+        fn every_method_is_tested_here() {
+            let here = [$(MethodName::$method),+];
+            for method in MethodName::ALL {
+                assert!(here.contains(method), "{method} has no line in this file");
+            }
+        }
+    };
+}
+
+methods! {
+    cdkt: Cdkt, any_way: true, [[], ["cdkt.objective=released", "cdkt.inference=paper", "cdkt.steps=2"]];
+    proto_net: ProtoNet, any_way: true, [[]];
+}

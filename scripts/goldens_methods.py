@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Golden values of the parts of the comparison methods, computed by PyTorch.
+
+    python scripts/goldens_methods.py        # writes crates/methods/tests/golden/*.json
+
+Everything is in double precision and tiny; the Rust tests read the JSON. Needs torch only.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+OUT = Path(__file__).resolve().parent.parent / "crates/methods/tests/golden"
+torch.set_default_dtype(torch.float64)
+
+
+def flat(t):
+    return [float(f"{v:.9g}") for v in t.detach().reshape(-1).tolist()]
+
+
+def write(name, values):
+    plain = {k: flat(v) if torch.is_tensor(v) else v for k, v in values.items()}
+    (OUT / f"{name}.json").write_text(json.dumps(plain) + "\n")
+
+
+def draw(seed, *shape, scale=1.0):
+    generator = torch.Generator().manual_seed(seed)
+    # Single-precision values: the same numbers on both sides.
+    return (scale * torch.randn(*shape, generator=generator)).float().double()
+
+
+def episode(way, shot, query):
+    """Class-major rows: labels, support rows, query rows."""
+    each = shot + query
+    labels = [c for c in range(way) for _ in range(each)]
+    support = [c * each + i for c in range(way) for i in range(shot)]
+    queries = [c * each + i for c in range(way) for i in range(shot, each)]
+    return labels, support, queries
+
+
+def proto_net():
+    labels, support, query = episode(3, 2, 2)
+    z = draw(1, 12, 4).requires_grad_()
+    y = torch.tensor(labels)
+    prototypes = torch.stack([z[support][y[support] == c].mean(0) for c in range(3)])
+    scores = -((z[query][:, None] - prototypes[None]) ** 2).sum(2)
+    loss = F.cross_entropy(scores, y[query])
+    loss.backward()
+    write("proto_net", dict(way=3, dim=4, labels=labels, support=support, query=query, features=z, loss=loss,
+                            dfeatures=z.grad, probabilities=scores.softmax(1)))
+
+
+def matching_net():
+    dim, way, shot, queries = 3, 2, 2, 3
+    s = draw(10, way * shot, dim).requires_grad_()
+    f = draw(11, queries, dim).requires_grad_()
+    labels, truth = [0, 0, 1, 1], [0, 1, 1]
+    encoder = nn.LSTM(dim, dim, 1, batch_first=True, bidirectional=True)
+    cell = nn.LSTMCell(2 * dim, dim)
+    with torch.no_grad():
+        for i, p in enumerate([*encoder.parameters(), *cell.parameters()]):
+            p.copy_(draw(20 + i, *p.shape, scale=0.5))
+    out = encoder(s[None])[0][0]
+    g = s + out[:, :dim] + out[:, dim:]
+    h, c = f, torch.zeros_like(f)
+    for _ in range(g.shape[0]):
+        attention = torch.softmax(h @ g.T, 1)
+        h, c = cell(torch.cat([f, attention @ g], 1), (h, c))
+        h = h + f
+    unit = lambda x: x / (x.norm(dim=1, keepdim=True) + 1e-5)
+    scores = 100 * torch.relu(unit(h) @ unit(g).T)
+    one_hot = F.one_hot(torch.tensor(labels), way).double()
+    log_p = (torch.softmax(scores, 1) @ one_hot + 1e-6).log()
+    loss = F.nll_loss(log_p, torch.tensor(truth))
+    loss.backward()
+    values = dict(dim=dim, way=way, support=s, query=f, labels=labels, truth=truth, g=g, f=h, log_p=log_p, loss=loss,
+                  dsupport=s.grad, dquery=f.grad)
+    parts = {"forward": [encoder.weight_ih_l0, encoder.weight_hh_l0, encoder.bias_ih_l0, encoder.bias_hh_l0],
+             "backward": [encoder.weight_ih_l0_reverse, encoder.weight_hh_l0_reverse, encoder.bias_ih_l0_reverse,
+                          encoder.bias_hh_l0_reverse],
+             "attention": [cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh]}
+    for part, tensors in parts.items():
+        for name, t in zip(["input_weight", "hidden_weight", "input_bias", "hidden_bias"], tensors):
+            values[f"{part}.{name}"], values[f"d.{part}.{name}"] = t, t.grad
+    write("matching_net", values)
+
+
+def relation_net(name, size, loss_type, truth):
+    """Two classes, two channels; the module as in the released code, with its convolution biases."""
+    way, queries, channels, hidden = 2, len(truth), 2, 4
+    padding = 1 if size < 10 else 0
+    protos = draw(30, way, channels, size, size).requires_grad_()
+    query = draw(31, queries, channels, size, size).requires_grad_()
+
+    def block(inp):
+        return nn.Sequential(nn.Conv2d(inp, channels, 3, padding=padding), nn.BatchNorm2d(channels, momentum=1),
+                             nn.ReLU(), nn.MaxPool2d(2))
+
+    shrink = lambda s: (s - 2 + 2 * padding) // 2
+    side = shrink(shrink(size))
+    net = nn.Sequential(block(2 * channels), block(channels), nn.Flatten(),
+                        nn.Linear(channels * side * side, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+    with torch.no_grad():
+        for i, p in enumerate(net.parameters()):
+            p.copy_(draw(40 + i, *p.shape, scale=0.5) + (1.0 if p.dim() == 1 and i in (2, 6) else 0.0))
+    pairs = torch.cat([protos[None].expand(queries, -1, -1, -1, -1), query[:, None].expand(-1, way, -1, -1, -1)], 2)
+    pairs = pairs.reshape(queries * way, 2 * channels, size, size)
+    raw = net(pairs).reshape(queries, way)
+    y = torch.tensor(truth)
+    if loss_type == "mse":
+        loss = F.mse_loss(torch.sigmoid(raw), F.one_hot(y, way).double())
+    else:
+        loss = F.cross_entropy(raw, y)
+    loss.backward()
+    net.eval()
+    evaluated = net(pairs).reshape(queries, way)
+    (conv1, bn1, _, _), (conv2, bn2, _, _), _, fc1, _, fc2 = net
+    values = dict(size=size, way=way, channels=channels, hidden=hidden, prototypes=protos, query=query, truth=truth,
+                  raw=raw, loss=loss, dprototypes=protos.grad, dquery=query.grad, evaluated=evaluated,
+                  d_conv1=conv1.weight.grad, d_fc1=fc1.weight.grad)
+    values.update({"block1.weight": conv1.weight, "block1.norm.weight": bn1.weight, "block1.norm.bias": bn1.bias,
+                   "block2.weight": conv2.weight, "block2.norm.weight": bn2.weight, "block2.norm.bias": bn2.bias,
+                   "fc1.weight": fc1.weight, "fc1.bias": fc1.bias, "fc2.weight": fc2.weight, "fc2.bias": fc2.bias})
+    write(name, values)
+
+
+class Cosine(nn.Module):
+    """scale * g_k <x / (|x| + 1e-5), v_k / |v_k|>."""
+
+    def __init__(self, g, v, scale):
+        super().__init__()
+        self.g, self.v, self.scale = nn.Parameter(g), nn.Parameter(v), scale
+
+    def forward(self, x):
+        unit = x / (x.norm(dim=1, keepdim=True) + 1e-5)
+        return self.scale * unit @ (self.g * self.v / self.v.norm(dim=1, keepdim=True)).T
+
+
+class Linear(nn.Module):
+    def __init__(self, w, b):
+        super().__init__()
+        self.w, self.b = nn.Parameter(w), nn.Parameter(b)
+
+    def forward(self, x):
+        return x @ self.w.T + self.b
+
+
+def fit(head, x, y, orders):
+    """The test-time fit of the released code: SGD on batches of 4."""
+    optimiser = torch.optim.SGD(head.parameters(), lr=0.01, momentum=0.9, dampening=0.9, weight_decay=0.001)
+    for order in orders:
+        for i in range(0, len(order), 4):
+            rows = order[i:i + 4]
+            optimiser.zero_grad()
+            F.cross_entropy(head(x[rows]), y[rows]).backward()
+            optimiser.step()
+
+
+def fitted_heads():
+    way, shot, dim, epochs = 3, 2, 4, 12
+    x, query = draw(50, way * shot, dim), draw(51, 2, dim)
+    labels = [c for c in range(way) for _ in range(shot)]
+    y = torch.tensor(labels)
+    orders = [torch.randperm(way * shot, generator=torch.Generator().manual_seed(60 + e)).tolist() for e in range(epochs)]
+    w, b = draw(52, way, dim, scale=0.3), draw(53, way, scale=0.3)
+    linear = Linear(w.clone(), b.clone())
+    fit(linear, x, y, orders)
+    write("linear_head", dict(way=way, dim=dim, support=x, labels=labels, query=query, orders=orders, weight=w, bias=b,
+                              fitted_weight=linear.w, fitted_bias=linear.b, probabilities=linear(query).softmax(1)))
+    cosine = Cosine(w.norm(dim=1, keepdim=True), w.clone(), 2.0)
+    fit(cosine, x, y, orders)
+    write("cosine_head", dict(way=way, dim=dim, support=x, labels=labels, query=query, orders=orders, weight=w, scale=2.0,
+                              fitted_g=cosine.g, fitted_v=cosine.v, probabilities=cosine(query).softmax(1)))
+
+
+def pretraining_heads():
+    """Loss and gradients of the heads in pre-training."""
+    dim, classes = 4, 5
+    x = draw(70, 6, dim).requires_grad_()
+    truth = [0, 4, 2, 2, 1, 3]
+    w, b = draw(71, classes, dim), draw(72, classes)
+    values = dict(dim=dim, classes=classes, features=x, truth=truth, weight=w, bias=b)
+    for name, head in (("linear", Linear(w, b)), ("cosine", Cosine(w.norm(dim=1, keepdim=True) * 1.5, w.clone(), 10.0))):
+        loss = F.cross_entropy(head(x), torch.tensor(truth))
+        grads = torch.autograd.grad(loss, [x, *head.parameters()])
+        values[f"{name}.loss"] = loss
+        for i, g in enumerate(grads):
+            values[f"{name}.d{i}"] = g
+    values["cosine.g"] = w.norm(dim=1, keepdim=True) * 1.5
+    write("pretraining_heads", values)
+
+
+if __name__ == "__main__":
+    OUT.mkdir(parents=True, exist_ok=True)
+    proto_net()
+    matching_net()
+    relation_net("relation_net_mse", 5, "mse", [0, 1, 1])
+    relation_net("relation_net_softmax", 10, "softmax", [1, 0])
+    fitted_heads()
+    pretraining_heads()
