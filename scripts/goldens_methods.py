@@ -193,6 +193,44 @@ def pretraining_heads():
     write("pretraining_heads", values)
 
 
+def dkt():
+    """Label regression with batch normalisation: loss and gradients in training, probabilities at test."""
+    noise, way, dim = 0.1, 3, 5
+    labels, support, query = episode(way, 1, 3)
+    y = torch.tensor(labels)
+    points = len(labels)
+    features = (draw(80, way, dim)[y] + draw(81, points, dim)).requires_grad_()
+    mean, raw_scale = draw(82, 1, scale=0.2).requires_grad_(), draw(83, way, scale=0.3).requires_grad_()
+    norm = nn.BatchNorm1d(dim)
+    with torch.no_grad():
+        norm.weight.copy_(draw(84, dim))
+        norm.bias.copy_(draw(85, dim, scale=0.3))
+    learned = [mean, raw_scale, norm.weight, norm.bias]
+    start = torch.cat([p.detach().clone() for p in learned])
+
+    def target(c, y):
+        return torch.where(y == c, 1.0, -1.0)
+
+    z = F.normalize(norm(features), dim=1)
+    loss = 0
+    for c in range(way):
+        k = F.softplus(raw_scale[c]) * z @ z.T + noise * torch.eye(points)
+        marginal = torch.distributions.MultivariateNormal(mean * torch.ones(points), k)
+        loss = loss - marginal.log_prob(target(c, y)) / points / way
+    grads = torch.autograd.grad(loss, [features, *learned])
+
+    # At test: the running statistics of that one batch, one support row of each class.
+    norm.eval()
+    z = F.normalize(norm(features), dim=1)
+    scores = []
+    for c in range(way):
+        scale = F.softplus(raw_scale[c])
+        k = scale * z[support] @ z[support].T + noise * torch.eye(way)
+        scores.append(mean + scale * z[query] @ z[support].T @ torch.linalg.solve(k, target(c, y[support]) - mean))
+    write("dkt", dict(features=features, labels=labels, learned=start, loss=loss, dfeatures=grads[0],
+                      dlearned=torch.cat(grads[1:]), probabilities=torch.stack(scores, 1).softmax(1)))
+
+
 if __name__ == "__main__":
     OUT.mkdir(parents=True, exist_ok=True)
     proto_net()
@@ -201,3 +239,4 @@ if __name__ == "__main__":
     relation_net("relation_net_softmax", 10, "softmax", [1, 0])
     fitted_heads()
     pretraining_heads()
+    dkt()

@@ -13,18 +13,27 @@ pub enum MethodName {
     /// The deep-kernel Gaussian process with the logistic-softmax likelihood.
     #[default]
     Cdkt,
+    /// Label regression by a deep-kernel Gaussian process.
+    Dkt,
+    /// Logistic-softmax by Gibbs sampling.
+    LsGibbs,
+    /// One-vs-each by Gibbs sampling.
+    Ove,
     /// Prototypical networks.
     ProtoNet,
 }
 
 impl MethodName {
     /// Every method.
-    pub const ALL: &'static [Self] = &[Self::Cdkt, Self::ProtoNet];
+    pub const ALL: &'static [Self] = &[Self::Cdkt, Self::Dkt, Self::LsGibbs, Self::Ove, Self::ProtoNet];
 
     /// The name used in configs and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cdkt => "cdkt",
+            Self::Dkt => "dkt",
+            Self::LsGibbs => "ls-gibbs",
+            Self::Ove => "ove",
             Self::ProtoNet => "proto-net",
         }
     }
@@ -35,6 +44,13 @@ impl MethodName {
             Self::Cdkt => {
                 "deep-kernel Gaussian process with the logistic-softmax likelihood and a temperature"
             }
+            Self::Dkt => {
+                "label regression by a deep-kernel Gaussian process, cosine kernel (Patacchiola et al. 2020)"
+            }
+            Self::LsGibbs => {
+                "logistic-softmax Gaussian process by Gibbs sampling (Galy-Fajou et al. 2020, Snell and Zemel 2021)"
+            }
+            Self::Ove => "one-vs-each Gaussian process by Gibbs sampling (Snell and Zemel 2021)",
             Self::ProtoNet => "nearest class mean by squared Euclidean distance (Snell et al. 2017)",
         }
     }
@@ -43,6 +59,7 @@ impl MethodName {
     pub fn paper(self) -> &'static str {
         match self {
             Self::Cdkt => "Section 4, Tables 1 and 2",
+            Self::Dkt | Self::LsGibbs | Self::Ove => "Section 5, Tables 1 and 2",
             Self::ProtoNet => "Section 5, Tables 1 and 2",
         }
     }

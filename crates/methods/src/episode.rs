@@ -66,3 +66,25 @@ pub struct Prediction {
     /// Where the method has latent Gaussians: these.
     pub latent: Option<Latent>,
 }
+
+impl Prediction {
+    /// The probabilities, with those below 2e-308 (the smallest normal number) raised to it: a class whose score lies so far
+    /// behind that its probability underflows is not impossible, and a temperature can be fitted to its logarithm.
+    pub fn floored(&self) -> Vec<f64> {
+        let floor = |p: f64| if (0.0..f64::MIN_POSITIVE).contains(&p) { f64::MIN_POSITIVE } else { p };
+        self.probabilities.iter().map(|&p| floor(p)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_underflow_is_raised() {
+        let probabilities = vec![1.0, 0.0, 1e-320, 0.3, f64::NAN, -0.5];
+        let p = Prediction { probabilities, way: 2, latent: None }.floored();
+        assert_eq!(p[..4], [1.0, f64::MIN_POSITIVE, f64::MIN_POSITIVE, 0.3]);
+        assert!(p[4].is_nan() && p[5] == -0.5, "what is wrong stays wrong, to be refused later");
+    }
+}

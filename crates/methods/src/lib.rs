@@ -3,10 +3,14 @@
 mod adam;
 mod catalog;
 pub mod cdkt;
+mod deep_kernel;
+pub mod dkt;
 mod episode;
 mod error;
 #[cfg(test)]
 mod golden;
+pub mod ls_gibbs;
+pub mod ove;
 pub mod proto_net;
 mod scores;
 mod setup;
@@ -14,6 +18,7 @@ mod state;
 mod step;
 
 pub use catalog::MethodName;
+pub use deep_kernel::{DeepKernel, Head};
 pub use episode::{Episode, Latent, Prediction, Task, select};
 pub use error::{Error, Result};
 pub use scores::{Scores, softmax_cross_entropy};

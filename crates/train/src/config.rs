@@ -4,6 +4,9 @@ use crate::error::{Error, Result, io};
 use serde::{Deserialize, Serialize};
 use siskin_methods::MethodName;
 use siskin_methods::cdkt::CdktConfig;
+use siskin_methods::dkt::DktConfig;
+use siskin_methods::ls_gibbs::LsGibbsConfig;
+use siskin_methods::ove::OveConfig;
 use std::path::Path;
 
 /// A whole run.
@@ -26,6 +29,13 @@ pub struct Config {
     pub test: TestConfig,
     /// What CDKT does with features and labels.
     pub cdkt: CdktConfig,
+    /// What DKT does.
+    pub dkt: DktConfig,
+    /// What LS-Gibbs does.
+    #[serde(rename = "ls-gibbs")]
+    pub ls_gibbs: LsGibbsConfig,
+    /// What OVE does.
+    pub ove: OveConfig,
 }
 
 /// `[data]`: where the images come from and how they are shown to the network.
@@ -211,6 +221,12 @@ impl Config {
             ("data.image_size", self.data.image_size as u64),
             ("cdkt.steps", self.cdkt.steps as u64),
             ("cdkt.test_steps", self.cdkt.test_steps as u64),
+            ("ls-gibbs.chains", self.ls_gibbs.chains as u64),
+            ("ls-gibbs.sweeps", self.ls_gibbs.sweeps as u64),
+            ("ls-gibbs.test_sweeps", self.ls_gibbs.test_sweeps as u64),
+            ("ove.chains", self.ove.chains as u64),
+            ("ove.sweeps", self.ove.sweeps as u64),
+            ("ove.test_sweeps", self.ove.test_sweeps as u64),
         ];
         if let Some((key, _)) = at_least_one.iter().find(|(_, value)| *value == 0) {
             return Err(Error::Config(format!("{key} = 0: it must be at least 1")));
@@ -223,6 +239,10 @@ impl Config {
             ("train.kernel_learning_rate", self.train.kernel_learning_rate),
             ("cdkt.tau", self.cdkt.tau),
             ("cdkt.initial_output_scale", self.cdkt.initial_output_scale),
+            ("dkt.initial_output_scale", self.dkt.initial_output_scale),
+            ("dkt.noise", self.dkt.noise),
+            ("ls-gibbs.initial_output_scale", self.ls_gibbs.initial_output_scale),
+            ("ove.initial_output_scale", self.ove.initial_output_scale),
         ];
         match positive.iter().find(|(_, value)| !(*value > 0.0 && value.is_finite())) {
             Some((key, value)) => Err(Error::Config(format!("{key} = {value}: it must be a number above 0"))),

@@ -89,7 +89,7 @@ pub fn embed(method: &dyn Method, split: &Split, transform: &Transform, items: &
 /// All answers as one table of predictions.
 pub fn pooled(answers: &[Answer]) -> Result<Predictions> {
     let way = answers.first().map_or(2, |a| a.prediction.way);
-    let probabilities = answers.iter().flat_map(|a| a.prediction.probabilities.iter().copied()).collect();
+    let probabilities = answers.iter().flat_map(|a| a.prediction.floored()).collect();
     let labels = answers.iter().flat_map(|a| a.labels.iter().copied()).collect();
     Ok(Predictions::with_labels(Probabilities::new(probabilities, way)?, labels)?)
 }

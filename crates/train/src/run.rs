@@ -8,6 +8,9 @@ use crate::tasks::{TaskData, TrainingTasks};
 use crate::trainer::{Event, Outcome, Trainer};
 use siskin_data::{Channels, Opener, SplitName};
 use siskin_methods::cdkt::Cdkt;
+use siskin_methods::dkt::Dkt;
+use siskin_methods::ls_gibbs::ls_gibbs;
+use siskin_methods::ove::ove;
 use siskin_methods::proto_net::ProtoNet;
 use siskin_methods::{Method, MethodName, Setup, StepReport};
 use siskin_nn::Architecture;
@@ -120,6 +123,9 @@ pub fn new_method(config: &Config, data: &TaskData) -> Result<Box<dyn Method>> {
     };
     Ok(match config.method {
         MethodName::Cdkt => Box::new(Cdkt::new(&config.cdkt, setup)?),
+        MethodName::Dkt => Box::new(Dkt::new(&config.dkt, setup)?),
+        MethodName::LsGibbs => Box::new(ls_gibbs(&config.ls_gibbs, setup)?),
+        MethodName::Ove => Box::new(ove(&config.ove, setup)?),
         MethodName::ProtoNet => Box::new(ProtoNet::new(setup)?),
     })
 }

@@ -1,5 +1,6 @@
 //! What can be chosen about CDKT, as it stands under `[cdkt]` in a config file.
 
+use crate::deep_kernel::OutputScale;
 use serde::{Deserialize, Serialize};
 
 /// The kernel on the (unit-length) features.
@@ -18,16 +19,6 @@ pub enum KernelName {
     Poly1,
     /// `s (<z, z'> + o)^2`.
     Poly2,
-}
-
-/// Whether the classes share one output scale.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OutputScale {
-    /// One scale for all classes: works for any number of classes at test.
-    Shared,
-    /// One per class slot, as the paper's code has it. Test with as many classes as trained.
-    PerClass,
 }
 
 /// How the posterior of a task is found.

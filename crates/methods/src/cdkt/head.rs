@@ -1,104 +1,44 @@
 //! The Gaussian-process head: loss and gradients of an episode's features, and predictions from support features.
 
 use super::carried::Carried;
-use super::config::{CdktConfig, Inference as InferenceName, KernelName, ObjectiveName, OutputScale};
+use super::config::{CdktConfig, Inference as InferenceName, KernelName, ObjectiveName};
 use super::scalars::Learned;
+use crate::deep_kernel::{Head, matrix, row_major};
 use crate::episode::select;
 use crate::error::{Error, Result};
-use crate::{Episode, Features, Latent, Prediction, Task};
-use faer::{Mat, MatRef};
+use crate::state::State;
+use crate::{Episode, Features, Latent, Prediction, Scores, Task};
+use faer::Mat;
 use siskin_gp::episode::{Hyper, Inference, Objective, adapt, value_and_gradient};
 use siskin_gp::inference::{NaturalOptions, Order, Stop};
 use siskin_gp::kernels::{Kernel, KernelKind};
 use siskin_gp::objective::Bound;
-use siskin_gp::objective::released::Carry;
 use siskin_gp::quadrature::Precision;
 use siskin_nn::HeadLoss;
 
-/// How CDKT treats features; the learned numbers live in [`Hyper`].
-pub struct Head {
+/// How CDKT treats features, and the numbers it learns.
+#[derive(Clone)]
+pub struct CdktHead {
     config: CdktConfig,
     learned: Learned,
     way: usize,
     seed: u64,
+    hyper: Hyper,
+    carried: Carried,
 }
 
-impl Head {
+impl CdktHead {
     /// Checks that inference and objective go together.
-    pub fn new(config: &CdktConfig, way: usize, seed: u64) -> Result<Head> {
+    pub fn new(config: &CdktConfig, way: usize, seed: u64) -> Result<CdktHead> {
         let learned = Learned { mean: config.learn_prior_mean, tau: config.learn_tau };
-        let head = Head { config: config.clone(), learned, way, seed };
-        head.objective(&[], way, way, &Carried::default())?;
+        let (config, hyper) = (config.clone(), initial_hyper(config, way)?);
+        let head = CdktHead { config, learned, way, seed, hyper, carried: Carried::default() };
+        head.objective(&[], way, way)?;
         Ok(head)
-    }
-}
-
-impl Head {
-    /// The numbers training starts from.
-    pub fn initial_hyper(&self) -> Result<Hyper> {
-        let kind = match self.config.kernel {
-            KernelName::Cosine => KernelKind::Cosine,
-            KernelName::Linear => KernelKind::Linear,
-            KernelName::Rbf => KernelKind::Rbf,
-            KernelName::Matern => KernelKind::Matern52,
-            KernelName::Poly1 => KernelKind::Polynomial { power: 1 },
-            KernelName::Poly2 => KernelKind::Polynomial { power: 2 },
-        };
-        let kernel = Kernel::new(kind).normalised().with_scale(self.config.initial_output_scale)?;
-        let kernel = match self.config.output_scale {
-            OutputScale::Shared => kernel,
-            OutputScale::PerClass => kernel.scale_per_class(self.way),
-        };
-        Ok(Hyper { kernel, mean: self.config.prior_mean, tau: self.config.tau })
-    }
-
-    /// The learned numbers as one vector.
-    pub fn learned(&self, hyper: &Hyper) -> Vec<f64> {
-        self.learned.pack(hyper)
-    }
-
-    /// Puts learned numbers back.
-    pub fn put_learned(&self, hyper: &mut Hyper, x: &[f64]) {
-        self.learned.unpack(hyper, x);
-    }
-
-    /// The learned numbers by name.
-    pub fn named_scalars(&self, hyper: &Hyper) -> Vec<(String, f64)> {
-        self.learned.named(hyper)
-    }
-
-    /// Minus the objective of one episode per point, its gradients, how often the support predicts a query rightly, and
-    /// what the episode hands on.
-    pub fn loss(
-        &self,
-        features: &Features,
-        episode: &Episode<'_>,
-        hyper: &Hyper,
-        carried: &Carried,
-    ) -> Result<HeadLoss<(f64, Option<Carry>)>> {
-        let objective = self.objective(episode.support, features.rows, episode.way, carried)?;
-        let answer = value_and_gradient(matrix(features), episode.labels, episode.way, hyper, &objective)?;
-        let points = match self.config.objective {
-            ObjectiveName::Predictive => episode.query.len(),
-            _ => features.rows,
-        } as f64;
-        let dfeatures = (0..features.rows)
-            .flat_map(|i| (0..features.dim).map(move |j| (i, j)))
-            .map(|at| -answer.features[at] / points)
-            .collect();
-        let dhyper = self.learned.pack_gradient(hyper, &answer.hyper).iter().map(|g| -g / points).collect();
-        let extra = (self.accuracy(features, episode, hyper)?, answer.carry);
-        Ok(HeadLoss { loss: -answer.value / points, dfeatures, dhyper, extra })
     }
 
     /// The objective of an episode, or why inference and objective do not go together.
-    fn objective(
-        &self,
-        support: &[usize],
-        points: usize,
-        way: usize,
-        carried: &Carried,
-    ) -> Result<Objective> {
+    fn objective(&self, support: &[usize], points: usize, way: usize) -> Result<Objective> {
         use {InferenceName as I, ObjectiveName as O};
         let steps = self.config.steps;
         let elbo = |order, kind| Ok(Objective::Elbo { order, kind, steps });
@@ -119,7 +59,7 @@ impl Head {
                 precision: Precision::Fine,
             }),
             (O::Released, I::Paper) => {
-                let (carry, draw) = carried.next(self.seed, points, way);
+                let (carry, draw) = self.carried.next(self.seed, points, way);
                 Ok(Objective::Released { carry, draw, steps })
             }
             (objective, inference) => Err(Error::Settings(format!(
@@ -130,45 +70,92 @@ impl Head {
         }
     }
 
-    /// How often the support alone names the right class of a query: the latent means decide, no integral is needed.
-    fn accuracy(&self, features: &Features, episode: &Episode<'_>, hyper: &Hyper) -> Result<f64> {
-        let labels: Vec<usize> = episode.support.iter().map(|&r| episode.labels[r]).collect();
-        let support = select(features, episode.support);
+    /// Latent Gaussians at the query, given the support.
+    fn latent(
+        &self,
+        support: &Features,
+        labels: &[usize],
+        way: usize,
+        query: &Features,
+        hyper: &Hyper,
+    ) -> Result<siskin_gp::predict::Latent> {
         let inference = inference(self.config.test_inference, self.config.test_steps);
-        let latent = adapt(matrix(&support), &labels, episode.way, hyper, &inference)?
-            .latent(matrix(&select(features, episode.query)))?;
-        let right = episode.query.iter().enumerate().filter(|(q, row)| {
-            let scores: Vec<f64> = (0..episode.way).map(|c| latent.mean[(*q, c)]).collect();
-            let best = (0..episode.way).fold(0, |best, c| if scores[c] > scores[best] { c } else { best });
-            best == episode.labels[**row]
-        });
-        Ok(right.count() as f64 / episode.query.len() as f64)
-    }
-
-    /// Class probabilities of query features, given support features and labels.
-    pub fn predict(&self, task: &Task<'_>, hyper: &Hyper) -> Result<Prediction> {
-        let &Task { support, labels, way, query, .. } = task;
-        if self.config.output_scale == OutputScale::PerClass && way != self.way {
-            let why = format!(
-                "this model has one output scale for each of {} classes; train with cdkt.output_scale = \"shared\" \
-                 to use it with any number of classes",
-                self.way
-            );
-            return Err(Error::Way { way, why });
-        }
-        let hyper = Hyper { mean: self.config.test_prior_mean.unwrap_or(hyper.mean), ..hyper.clone() };
-        let inference = inference(self.config.test_inference, self.config.test_steps);
-        let latent = adapt(matrix(support), labels, way, &hyper, &inference)?.latent(matrix(query))?;
-        let rows = |m: &Mat<f64>| (0..query.rows).flat_map(|q| (0..way).map(move |c| m[(q, c)])).collect();
-        let probabilities = rows(&latent.probs(Precision::Standard)?);
-        let latent = Latent { mean: rows(&latent.mean), variance: rows(&latent.var), tau: hyper.tau };
-        Ok(Prediction { probabilities, way, latent: Some(latent) })
+        Ok(adapt(matrix(support), labels, way, hyper, &inference)?.latent(matrix(query))?)
     }
 }
 
-/// Features as the Gaussian process takes them, [rows, dim].
-fn matrix(features: &Features) -> MatRef<'_, f64> {
-    MatRef::from_row_major_slice(&features.values, features.rows, features.dim)
+impl Head for CdktHead {
+    fn learned(&self) -> Vec<f64> {
+        self.learned.pack(&self.hyper)
+    }
+
+    fn put_learned(&mut self, x: &[f64]) {
+        self.learned.unpack(&mut self.hyper, x);
+    }
+
+    fn named(&self) -> Vec<(String, f64)> {
+        self.learned.named(&self.hyper)
+    }
+
+    /// Minus the objective of one episode per point. In the accuracy the latent means decide: no integral is needed.
+    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<f64>> {
+        let objective = self.objective(episode.support, features.rows, episode.way)?;
+        let answer =
+            value_and_gradient(matrix(features), episode.labels, episode.way, &self.hyper, &objective)?;
+        let points = match self.config.objective {
+            ObjectiveName::Predictive => episode.query.len(),
+            _ => features.rows,
+        } as f64;
+        let dfeatures = row_major(&answer.features).iter().map(|d| -d / points).collect();
+        let dhyper = self.learned.pack_gradient(&self.hyper, &answer.hyper);
+        let dhyper = dhyper.iter().map(|g| -g / points).collect();
+        self.carried.advance(answer.carry);
+
+        let (support, query) = (select(features, episode.support), select(features, episode.query));
+        let latent =
+            self.latent(&support, &episode.labels_of(episode.support), episode.way, &query, &self.hyper)?;
+        let scores = Scores { values: row_major(&latent.mean), way: episode.way };
+        let accuracy = scores.accuracy(&episode.labels_of(episode.query));
+        Ok(HeadLoss { loss: -answer.value / points, dfeatures, dhyper, extra: accuracy })
+    }
+
+    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+        let &Task { support, labels, way, query, .. } = task;
+        self.config.output_scale.check_way("cdkt.output_scale", self.way, way)?;
+        let mean = self.config.test_prior_mean.unwrap_or(self.hyper.mean);
+        let hyper = Hyper { mean, ..self.hyper.clone() };
+        let latent = self.latent(support, labels, way, query, &hyper)?;
+        let probabilities = row_major(&latent.probs(Precision::Standard)?);
+        let latent =
+            Latent { mean: row_major(&latent.mean), variance: row_major(&latent.var), tau: hyper.tau };
+        Ok(Prediction { probabilities, way, latent: Some(latent) })
+    }
+
+    fn save(&self, state: &mut State) {
+        self.carried.save(state);
+    }
+
+    fn load(&mut self, state: &State) -> Result<()> {
+        self.carried = Carried::load(state)?;
+        Ok(())
+    }
+}
+
+/// The numbers training starts from.
+fn initial_hyper(config: &CdktConfig, way: usize) -> Result<Hyper> {
+    let kind = match config.kernel {
+        KernelName::Cosine => KernelKind::Cosine,
+        KernelName::Linear => KernelKind::Linear,
+        KernelName::Rbf => KernelKind::Rbf,
+        KernelName::Matern => KernelKind::Matern52,
+        KernelName::Poly1 => KernelKind::Polynomial { power: 1 },
+        KernelName::Poly2 => KernelKind::Polynomial { power: 2 },
+    };
+    let kernel = Kernel::new(kind)
+        .normalised()
+        .with_scale(config.initial_output_scale)?
+        .scale_per_class(config.output_scale.slots(way));
+    Ok(Hyper { kernel, mean: config.prior_mean, tau: config.tau })
 }
 
 /// The inference of test time.
@@ -195,6 +182,5 @@ pub fn probabilities(latent: &Latent, way: usize, tau: f64) -> Result<Vec<f64>> 
     let rows = latent.mean.len() / way;
     let table = |values: &[f64]| Mat::from_fn(rows, way, |q, c| values[q * way + c]);
     let latent = siskin_gp::predict::Latent { mean: table(&latent.mean), var: table(&latent.variance), tau };
-    let p = latent.probs(Precision::Fast)?;
-    Ok((0..rows).flat_map(|q| (0..way).map(move |c| (q, c))).map(|at| p[at]).collect())
+    Ok(row_major(&latent.probs(Precision::Fast)?))
 }

@@ -1,5 +1,6 @@
 //! The learned numbers of the head as one vector, and back.
 
+use crate::deep_kernel::named_scales;
 use siskin_gp::episode::{Hyper, HyperGradient};
 
 /// Which numbers beside the kernel's are learned.
@@ -49,11 +50,7 @@ impl Learned {
 
     /// The learned numbers by name, as people read them.
     pub fn named(self, hyper: &Hyper) -> Vec<(String, f64)> {
-        let scales = hyper.kernel.raw_scale.len();
-        let mut all: Vec<(String, f64)> = match scales {
-            1 => vec![("output_scale".into(), hyper.kernel.scale(0))],
-            _ => (0..scales).map(|c| (format!("output_scale_{c}"), hyper.kernel.scale(c))).collect(),
-        };
+        let mut all = named_scales(&hyper.kernel);
         all.extend(hyper.kernel.has_shape().then(|| ("kernel_shape".into(), hyper.kernel.shape())));
         all.extend(self.mean.then(|| ("prior_mean".into(), hyper.mean)));
         all.extend(self.tau.then(|| ("tau".into(), hyper.tau)));

@@ -150,5 +150,15 @@ macro_rules! methods {
 
 methods! {
     cdkt: Cdkt, any_way: true, [[], ["cdkt.objective=released", "cdkt.inference=paper", "cdkt.steps=2"]];
+    dkt: Dkt, any_way: true, [[]];
+    dkt_per_class: Dkt, any_way: false, [["dkt.output_scale=per-class", "dkt.probabilities=largest-target"]];
+    ls_gibbs: LsGibbs, any_way: true, [
+        ["ls-gibbs.chains=4", "ls-gibbs.test_sweeps=10"],
+        ["ls-gibbs.chains=4", "ls-gibbs.test_sweeps=10", "ls-gibbs.objective=predictive", "ls-gibbs.probabilities=expected"]
+    ];
+    ove: Ove, any_way: true, [
+        ["ove.chains=4", "ove.test_sweeps=10"],
+        ["ove.chains=4", "ove.test_sweeps=10", "ove.objective=predictive"]
+    ];
     proto_net: ProtoNet, any_way: true, [[]];
 }

@@ -1,0 +1,57 @@
+//! LS (Gibbs) with the cosine kernel (Galy-Fajou et al. 2020, as meta-trained by Snell and Zemel 2021): the logistic-softmax
+//! likelihood with temperature 1, its posterior by Gibbs sampling.
+//!
+//! The chains are blocked, {lambda, M, Omega} then X, which reaches the posterior in fewer sweeps than the published order of
+//! four blocks. Predictive expectations are integrals, not averages over 1000 samples.
+
+use crate::Setup;
+use crate::deep_kernel::{DeepKernel, SampledHead, Sampling};
+pub use crate::deep_kernel::{SampledObjective, SampledProbabilities};
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+use siskin_gp::episode::SampledLikelihood;
+
+/// `[ls-gibbs]` of a config file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LsGibbsConfig {
+    /// ML or PL.
+    pub objective: SampledObjective,
+    /// Independent chains of an episode.
+    pub chains: usize,
+    /// Sweeps of a chain in training.
+    pub sweeps: usize,
+    /// Sweeps of a chain at test.
+    pub test_sweeps: usize,
+    /// The output scale at the start of training.
+    pub initial_output_scale: f64,
+    /// Class probabilities: published, `exp E log sigma` normalised, or expected, `E p(y | f)`.
+    pub probabilities: SampledProbabilities,
+}
+
+impl Default for LsGibbsConfig {
+    fn default() -> Self {
+        LsGibbsConfig {
+            objective: SampledObjective::Marginal,
+            chains: 20,
+            sweeps: 1,
+            test_sweeps: 50,
+            initial_output_scale: 1.0,
+            probabilities: SampledProbabilities::Published,
+        }
+    }
+}
+
+/// A fresh model.
+pub fn ls_gibbs(config: &LsGibbsConfig, setup: Setup) -> Result<DeepKernel<SampledHead>> {
+    let sampling = Sampling {
+        likelihood: SampledLikelihood::LogisticSoftmax,
+        objective: config.objective,
+        probabilities: config.probabilities,
+        chains: config.chains,
+        sweeps: config.sweeps,
+        test_sweeps: config.test_sweeps,
+        initial_output_scale: config.initial_output_scale,
+    };
+    DeepKernel::with_head(SampledHead::new(sampling, setup.seed)?, setup)
+}
