@@ -63,6 +63,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         println!("{json}");
     } else {
         print(&calibrated.measures);
+        if args.released && calibrated.measures.released.is_none() {
+            println!(
+                "The published protocol tunes latent Gaussians; this method has none, so its rows are left out."
+            );
+        }
         println!(
             "Written: calibration.json, reliability-raw.svg/.png and reliability-tuned.svg/.png in {}.",
             args.run.display()

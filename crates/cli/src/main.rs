@@ -1,6 +1,7 @@
 //! The `siskin` command: one file a subcommand, nothing else.
 
 mod calibrate;
+mod compare;
 mod data;
 mod figures;
 mod methods;
@@ -43,6 +44,8 @@ enum Command {
     Test(test::Args),
     /// Measure and tune the calibration of a trained model.
     Calibrate(calibrate::Args),
+    /// Train and test several methods on the same episodes, and say how far they differ.
+    Compare(compare::Args),
     /// Draw the paper's figures.
     Figures(figures::Args),
 }
@@ -68,6 +71,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Train(args)) => train::run(args),
         Some(Command::Test(args)) => test::run(args),
         Some(Command::Calibrate(args)) => calibrate::run(args),
+        Some(Command::Compare(args)) => compare::run(args),
         Some(Command::Figures(args)) => figures::run(args),
         Some(Command::Quickstart(args)) => quickstart::run(args),
         None => Ok(()),

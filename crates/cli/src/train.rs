@@ -92,6 +92,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// Trains to the end or to Ctrl-C, with a progress bar.
 pub fn train(run: &mut Run) -> anyhow::Result<Outcome> {
+    let stop = stop_at_ctrl_c()?;
+    train_until(run, &stop)
+}
+
+/// A flag that the first Ctrl-C sets; the second ends the program. To be called once.
+pub fn stop_at_ctrl_c() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     ctrlc::set_handler(move || {
@@ -101,7 +107,11 @@ pub fn train(run: &mut Run) -> anyhow::Result<Outcome> {
         eprintln!("\nStopping after this step; Ctrl-C again stops at once, without saving.");
     })
     .context("cannot listen for Ctrl-C")?;
+    Ok(stop)
+}
 
+/// Trains to the end or until `stop` is set, with a progress bar.
+pub fn train_until(run: &mut Run, stop: &AtomicBool) -> anyhow::Result<Outcome> {
     let bar = ProgressBar::new(run.config().train.episodes);
     bar.set_style(ProgressStyle::with_template(
         "{bar:30} {pos}/{len} episodes  {per_sec}  {eta_precise} left  {msg}",
@@ -111,7 +121,7 @@ pub fn train(run: &mut Run) -> anyhow::Result<Outcome> {
     // A bar that nobody sees (output to a file) would swallow the lines too.
     let say = |line: String| if bar.is_hidden() { println!("{line}") } else { bar.println(line) };
     let mut recent: VecDeque<(f64, f64)> = VecDeque::with_capacity(100);
-    let outcome = run.train(&stop, &mut |event| match event {
+    let outcome = run.train(stop, &mut |event| match event {
         Event::Step { episode, report } => {
             if recent.len() == 100 {
                 recent.pop_front();

@@ -1,7 +1,8 @@
 //! A run as one page: figures, training curve, reliability diagrams, an example episode.
 
 use crate::calibration::Calibrated;
-use crate::error::{Error, Result, io};
+use crate::curve::Curve;
+use crate::error::{Error, Result};
 use crate::evaluate::Answer;
 use crate::plot::{
     Block, EpisodePlot, LineChart, PlotClass, PlotQuery, ReliabilityPanel, Report, Section, Series,
@@ -133,16 +134,7 @@ impl Page<'_> {
 
     /// Accuracy in training (a moving mean) and in validation.
     fn curve(&self) -> Result<Block> {
-        let path = self.folder.path().join("metrics.jsonl");
-        let text = std::fs::read_to_string(&path).map_err(io("read", &path))?;
-        let (mut steps, mut validations) = (Vec::new(), Vec::new());
-        for line in text.lines() {
-            let line: serde_json::Value = serde_json::from_str(line)
-                .map_err(|e| Error::Run(format!("{} has a damaged line: {e}", path.display())))?;
-            let point =
-                (line["episode"].as_f64().unwrap_or(f64::NAN), line["accuracy"].as_f64().unwrap_or(f64::NAN));
-            if line["kind"] == "validation" { validations.push(point) } else { steps.push(point) }
-        }
+        let Curve { steps, validations } = Curve::read(self.folder.path())?;
         let smooth = steps
             .chunks(SMOOTHING)
             .map(|c| (c[c.len() - 1].0, c.iter().map(|p| p.1).sum::<f64>() / c.len() as f64))

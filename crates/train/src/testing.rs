@@ -27,17 +27,19 @@ pub struct TestReport {
     pub trained_episodes: u64,
 }
 
-/// Answers to `batches` batches of the config's test episodes from `split`. Batch `b` has seed `b`.
-pub fn answers(model: &Model, split: SplitName, batches: u64) -> Result<Vec<Answer>> {
-    let mut episodes: Vec<Episode> = Vec::new();
+/// `batches` batches of the config's test episodes from `split`. Batch `b` has seed `b`.
+pub fn episodes(model: &Model, split: SplitName, batches: u64) -> Result<Vec<Episode>> {
+    let (spec, count) = (test_spec(&model.config), model.config.test.episodes);
+    let mut episodes = Vec::new();
     for batch in 0..batches {
-        episodes.extend(model.data.episodes(
-            split,
-            test_spec(&model.config),
-            batch,
-            model.config.test.episodes,
-        )?);
+        episodes.extend(model.data.episodes(split, spec.clone(), batch, count)?);
     }
+    Ok(episodes)
+}
+
+/// Answers to these episodes.
+pub fn answers(model: &Model, split: SplitName, batches: u64) -> Result<Vec<Answer>> {
+    let episodes = episodes(model, split, batches)?;
     evaluate(model.method.as_ref(), model.data.split(split), &model.data.test_transform, &episodes)
 }
 

@@ -1,0 +1,168 @@
+//! One method's part: its run brought to the end, its answers to the test episodes.
+
+use crate::calibration::{Calibrated, calibrate};
+use crate::checkpoint;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::evaluate::Answer;
+use crate::run::{Model, Run};
+use crate::run_folder::RunFolder;
+use crate::tasks::test_spec;
+use crate::testing::{self, TestReport};
+use siskin_data::{Episode, Opener, SplitName};
+use std::path::{Path, PathBuf};
+
+/// A tested method.
+pub struct Examined {
+    /// Its name in the comparison.
+    pub name: String,
+    /// Its run.
+    pub folder: PathBuf,
+    /// Its accuracy.
+    pub test: TestReport,
+    /// Its calibration.
+    pub calibrated: Calibrated,
+    /// Its answer to each test episode.
+    pub answers: Vec<Answer>,
+    /// Name and content of the data tested on.
+    data: (String, String),
+    episodes: Vec<Episode>,
+}
+
+/// The run of `config` in `folder`, started or where it stopped; nothing if it is complete.
+pub fn unfinished(folder: &Path, config: &Config, opener: &Opener<'_>) -> Result<Option<Run>> {
+    let Ok(run) = RunFolder::open(folder) else {
+        return Run::start(folder, config.clone(), opener).map(Some);
+    };
+    let found = run.config()?;
+    // The test protocol is no part of training: it may change.
+    let changed = difference(&Config { test: found.test.clone(), ..config.clone() }, &found)?;
+    if !changed.is_empty() {
+        return Err(Error::Run(format!(
+            "{} holds a run with other settings: {}. Choose another folder with --out, or remove this one.",
+            folder.display(),
+            changed.join(", ")
+        )));
+    }
+    let complete = run.best().exists()
+        && run.last().exists()
+        && checkpoint::load(&run.last())?.0.episode >= config.train.episodes;
+    if complete { Ok(None) } else { Run::resume(folder, opener).map(Some) }
+}
+
+/// The settings that make every method meet the test episodes of `config`.
+pub fn test_settings(config: &Config) -> Vec<String> {
+    let (spec, test) = (test_spec(config), &config.test);
+    [
+        ("way", spec.way.max() as u64),
+        ("shot", spec.shot.max() as u64),
+        ("query", spec.query as u64),
+        ("episodes", test.episodes),
+        ("batches", test.batches),
+    ]
+    .map(|(key, value)| format!("test.{key}={value}"))
+    .to_vec()
+}
+
+/// Tests and calibrates the run in `folder`. `settings` change its config, as [`test_settings`] gives them.
+pub fn examine(name: &str, folder: &Path, settings: &[String], opener: &Opener<'_>) -> Result<Examined> {
+    let model = Model::open(folder, settings, opener)?;
+    let batches = model.config.test.batches;
+    let validation = testing::answers(&model, SplitName::Val, 1)?;
+    let answers = testing::answers(&model, SplitName::Test, batches)?;
+    let items = &model.data.split(SplitName::Test).items;
+    Ok(Examined {
+        name: name.into(),
+        folder: folder.into(),
+        test: testing::report(&model, &answers)?,
+        calibrated: calibrate(&validation, &answers, false)?,
+        answers,
+        data: (items.name().into(), items.content_hash().to_hex().to_string()),
+        episodes: testing::episodes(&model, SplitName::Test, batches)?,
+    })
+}
+
+impl Examined {
+    /// The comparison in a line.
+    pub(super) fn what(&self) -> String {
+        let spec = &self.test.episode;
+        format!(
+            "{}-way {}-shot on {}, {} queries a class, {} episodes in {} batches",
+            spec.way.max(),
+            spec.shot.max(),
+            self.data.0,
+            spec.query,
+            self.test.episodes,
+            self.test.batches.len()
+        )
+    }
+
+    /// Whether this method was tested on the very episodes of `other`.
+    pub(super) fn same_episodes(&self, other: &Examined) -> Result<()> {
+        let why = match (self.data == other.data, self.episodes == other.episodes) {
+            (true, true) => return Ok(()),
+            (false, _) => {
+                format!("its data is {} and that of {} is {}", self.data.0, other.name, other.data.0)
+            }
+            (true, false) => format!("its episodes are not those of {}", other.name),
+        };
+        Err(Error::Run(format!(
+            "it was tested on other episodes than the rest, so it cannot be paired: {why}"
+        )))
+    }
+}
+
+/// `key: found, now wanted` for every key on which two configs differ.
+fn difference(wanted: &Config, found: &Config) -> Result<Vec<String>> {
+    fn leaves(prefix: &str, value: &toml::Value, out: &mut Vec<(String, String)>) {
+        match value {
+            toml::Value::Table(table) => {
+                for (key, value) in table {
+                    let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                    leaves(&name, value, out);
+                }
+            }
+            leaf => out.push((prefix.into(), leaf.to_string())),
+        }
+    }
+    let list = |config: &Config| -> Result<Vec<(String, String)>> {
+        let table = toml::Value::try_from(config).map_err(|e| Error::Config(e.to_string()))?;
+        let mut out = Vec::new();
+        leaves("", &table, &mut out);
+        Ok(out)
+    };
+    let (wanted, found) = (list(wanted)?, list(found)?);
+    let of = |list: &[(String, String)], key: &str| {
+        list.iter().find(|(k, _)| k == key).map_or("unset".into(), |(_, v)| v.clone())
+    };
+    let mut keys: Vec<&String> = wanted.iter().chain(&found).map(|(key, _)| key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let changed = keys.into_iter().filter(|key| of(&wanted, key) != of(&found, key));
+    Ok(changed.map(|key| format!("{key} is {}, now {}", of(&found, key), of(&wanted, key))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differing_keys_are_named() {
+        let config =
+            |set: &[&str]| Config::parse("", &set.iter().map(|s| s.to_string()).collect::<Vec<_>>()).unwrap();
+        let (a, b) = (config(&["train.episodes=7"]), config(&["train.episodes=9", "data.split=lake"]));
+        assert_eq!(
+            difference(&a, &b).unwrap(),
+            ["data.split is \"lake\", now unset", "train.episodes is 9, now 7"]
+        );
+        assert!(difference(&a, &a).unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_test_of_a_config_is_that_of_any_method() {
+        let config = Config::parse("[episode]\nway = 7\n[test]\nshot = 3\nepisodes = 11\n", &[]).unwrap();
+        let again = Config::parse("[episode]\nway = 2\n", &test_settings(&config)).unwrap();
+        assert_eq!(test_spec(&again), test_spec(&config));
+        assert_eq!((again.test.episodes, again.test.batches), (11, 5));
+    }
+}
