@@ -137,6 +137,28 @@ impl Gauss {
         sigma
     }
 
+    /// The columns of Sigma of points without a site (`w = 0`), [N, points].
+    pub(crate) fn sigma_of_free(&self, k: &Mat<f64>, points: &[usize]) -> Mat<f64> {
+        let n = self.s.len();
+        // Ascending, and a point without a site is a weak one.
+        let place: Vec<usize> = points.iter().map(|p| self.weak.partition_point(|w| w < p)).collect();
+        let v = Mat::from_fn(n, points.len(), |i, j| self.v_weak[(i, place[j])]);
+        let both_weak = product(self.v_weak.transpose(), v.as_ref());
+        let li_strong = Mat::from_fn(n, self.strong.len(), |i, j| self.li[(i, self.strong[j])]);
+        let mixed = product(li_strong.transpose(), v.as_ref());
+        let mut sigma = Mat::zeros(n, points.len());
+        for (j, &point) in points.iter().enumerate() {
+            for (i, &row) in self.weak.iter().enumerate() {
+                sigma[(row, j)] = k[(row, point)] - both_weak[(i, j)];
+            }
+            for (i, &row) in self.strong.iter().enumerate() {
+                sigma[(row, j)] = mixed[(i, j)] / self.s[row];
+            }
+            sigma[(point, j)] = self.v[point];
+        }
+        sigma
+    }
+
     /// `P = Sigma K^{-1} = (I + K W)^{-1} = I - Sigma W`, [N, N].
     pub fn p(&self, sigma: &Mat<f64>, b_inverse: &Mat<f64>) -> Mat<f64> {
         let n = self.s.len();

@@ -3,6 +3,7 @@
 //! A sweep is a local update of all points ([`Sites`]) followed by one Gaussian block for each class
 //! ([`crate::gauss::Gauss`]). [`infer`] runs sweeps to a fixed number or to a tolerance; [`Tape`] records them for gradients.
 
+mod extrapolate;
 mod natural;
 mod signed;
 mod sites;

@@ -2,9 +2,11 @@
 //!
 //! `L_d(q) = sum_n ( E log sigma(x_{n,y}) - E log Z_n ) - KL(q || prior)`. A natural-gradient step of size e moves the sites,
 //! `w <- w + e (w~ - w)`, `b <- b + e (b~ - b)` with `w~ = -2 d ell/dv`, `b~ = d ell/dmu + w~ mu`; at the optimum they stand still.
+//! Between natural-gradient steps an extrapolation of the last ones ([`History`]) is tried first, and taken if the bound allows.
 
 use faer::Mat;
 
+use super::extrapolate::History;
 use super::signed::SignedGauss;
 use crate::linalg::sum_any_order;
 use crate::quadrature::{
@@ -37,7 +39,8 @@ pub struct Natural {
     pub blocks: Vec<SignedGauss>,
     /// The linear terms of the sites, [N, C].
     pub b: Mat<f64>,
-    /// The bound at the start (q = prior) and after each step; it never falls beyond the error of the integrals.
+    /// The bound at the start (q = prior) and after each step; it never falls beyond the error of the integrals, which are
+    /// [`Precision::Fast`] as long as the sites still move by more than a thousandth.
     pub bounds: Vec<f64>,
     /// The largest move the next full step would make, relative to the largest site.
     pub residual: f64,
@@ -61,47 +64,87 @@ const SHORT: f64 = 0.35;
 /// Steps below this are given up.
 const SMALLEST: f64 = 1e-6;
 
+/// While a step moves the sites by more than this, rough integrals will do.
+const ROUGH: f64 = 1e-3;
+
 /// A state of the ascent: sites, q(F), the likelihood term and the bound.
 struct State {
-    w: Mat<f64>,
-    b: Mat<f64>,
+    sites: Pair,
     blocks: Vec<SignedGauss>,
     mu: Mat<f64>,
+    v: Mat<f64>,
     fit: ExpectedLogLik,
     bound: f64,
+    precision: Precision,
+}
+
+/// Precisions and linear terms of all sites, [N, C] each.
+#[derive(Clone)]
+pub(super) struct Pair {
+    pub w: Mat<f64>,
+    pub b: Mat<f64>,
+}
+
+impl Pair {
+    /// `self + size (to - self)`.
+    pub(super) fn towards(&self, to: &Pair, size: f64) -> Pair {
+        let between = |from: &Mat<f64>, to: &Mat<f64>| {
+            Mat::from_fn(from.nrows(), from.ncols(), |i, c| from[(i, c)] + size * (to[(i, c)] - from[(i, c)]))
+        };
+        Pair { w: between(&self.w, &to.w), b: between(&self.b, &to.b) }
+    }
+
+    /// The largest move to `to` over both kinds of sites, relative to the largest site of its kind.
+    fn distance(&self, to: &Pair) -> f64 {
+        let of = |from: &Mat<f64>, to: &Mat<f64>| {
+            let size = to.norm_max().max(f64::MIN_POSITIVE);
+            (to - from).norm_max() / size
+        };
+        of(&self.w, &to.w).max(of(&self.b, &to.b))
+    }
 }
 
 impl State {
-    fn new(task: &Standard<'_>, w: Mat<f64>, b: Mat<f64>, precision: Precision) -> Result<Self> {
+    fn new(task: &Standard<'_>, sites: Pair, precision: Precision) -> Result<Self> {
         let (n, classes) = (task.points(), task.classes());
-        let blocks = (0..classes)
-            .map(|c| {
-                SignedGauss::new(&task.k[c], w.col_as_slice(c), b.col_as_slice(c), task.a.col_as_slice(c))
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let block = |c: usize| {
+            let (w, b) = (sites.w.col_as_slice(c), sites.b.col_as_slice(c));
+            SignedGauss::new(&task.k[c], w, b, task.a.col_as_slice(c))
+        };
+        let blocks = (0..classes).map(block).collect::<Result<Vec<_>>>()?;
         let mu = Mat::from_fn(n, classes, |i, c| blocks[c].mu[i]);
         let v = Mat::from_fn(n, classes, |i, c| blocks[c].v[i].max(0.0));
         let fit = expected_log_lik(mu.as_ref(), v.as_ref(), task.y, precision)?;
-        let kl = sum_any_order(&mut blocks.iter().map(|block| block.kl).collect::<Vec<_>>());
-        let bound = fit.value - kl;
-        Ok(State { w, b, blocks, mu, fit, bound })
+        let mut state = State { sites, blocks, mu, v, bound: 0.0, fit, precision };
+        state.bound = state.fit.value - state.kl();
+        Ok(state)
+    }
+
+    fn kl(&self) -> f64 {
+        sum_any_order(&mut self.blocks.iter().map(|block| block.kl).collect::<Vec<_>>())
+    }
+
+    /// The same q(F) with better integrals.
+    fn refine(&mut self, task: &Standard<'_>, precision: Precision) -> Result<()> {
+        if self.precision != precision {
+            self.fit = expected_log_lik(self.mu.as_ref(), self.v.as_ref(), task.y, precision)?;
+            self.bound = self.fit.value - self.kl();
+            self.precision = precision;
+        }
+        Ok(())
     }
 
     /// w~ and b~: where a full step would put the sites.
-    fn target(&self) -> (Mat<f64>, Mat<f64>) {
+    fn target(&self) -> Pair {
         let w = &self.fit.dv * faer::Scale(-2.0);
         let b = Mat::from_fn(w.nrows(), w.ncols(), |i, c| self.fit.dmu[(i, c)] + w[(i, c)] * self.mu[(i, c)]);
-        (w, b)
+        Pair { w, b }
     }
-}
 
-/// The largest move from `from` to `to` over both kinds of sites, relative to the largest site of its kind.
-fn residual(state: &State, w: &Mat<f64>, b: &Mat<f64>) -> f64 {
-    let move_of = |from: &Mat<f64>, to: &Mat<f64>| {
-        let size = to.norm_max().max(f64::MIN_POSITIVE);
-        (to - from).norm_max() / size
-    };
-    move_of(&state.w, w).max(move_of(&state.b, b))
+    /// Whether another state may follow this one.
+    fn allows(&self, next: &State) -> bool {
+        next.bound >= self.bound - slack(self.bound, self.precision)
+    }
 }
 
 /// Maximises the direct bound over q(F) for a task in units of x = f/tau, starting from the prior.
@@ -109,46 +152,74 @@ fn residual(state: &State, w: &Mat<f64>, b: &Mat<f64>) -> f64 {
 /// A step that would lower the bound, or leave no Gaussian, is halved. Running out of steps is reported in
 /// [`Natural::converged`], not hidden.
 pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> {
-    let (n, classes) = (task.points(), task.classes());
-    let mut state = State::new(task, Mat::zeros(n, classes), Mat::zeros(n, classes), options.precision)?;
+    let zero = Mat::zeros(task.points(), task.classes());
+    let mut state = State::new(task, Pair { w: zero.clone(), b: zero }, Precision::Fast)?;
     let mut bounds = vec![state.bound];
     let mut halvings = 0;
+    let mut history = History::default();
     for _ in 0..options.max_steps {
-        let (w, b) = state.target();
-        if residual(&state, &w, &b) <= options.tolerance {
+        let mut target = state.target();
+        if state.sites.distance(&target) <= ROUGH.max(options.tolerance)
+            && state.precision != options.precision
+        {
+            state.refine(task, options.precision)?;
+            if let Some(last) = bounds.last_mut() {
+                *last = state.bound;
+            }
+            target = state.target();
+        }
+        if state.sites.distance(&target) <= options.tolerance {
             break;
         }
-        let largest = if halvings >= PATIENCE { SHORT } else { 1.0 };
-        match ascend(task, &state, &w, &b, largest, options.precision, &mut halvings)? {
+        history.push(state.sites.clone(), target.clone());
+        match step(task, &state, &target, &mut history, &mut halvings)? {
             Some(next) => state = next,
             // No step of any size raises the bound beyond the error of the integrals.
-            None => break,
+            None if state.precision == options.precision => break,
+            None => state.refine(task, options.precision)?,
         }
         bounds.push(state.bound);
     }
-    let (w, b) = state.target();
-    let residual = residual(&state, &w, &b);
+    state.refine(task, options.precision)?;
+    if let Some(last) = bounds.last_mut() {
+        *last = state.bound;
+    }
+    let residual = state.sites.distance(&state.target());
     let converged = residual <= options.tolerance;
-    Ok(Natural { blocks: state.blocks, b: state.b, bounds, residual, converged, halvings })
+    Ok(Natural { blocks: state.blocks, b: state.sites.b, bounds, residual, converged, halvings })
+}
+
+/// The extrapolation of the last steps if there is one that the bound allows, else a step towards the target.
+fn step(
+    task: &Standard<'_>,
+    state: &State,
+    target: &Pair,
+    history: &mut History,
+    halvings: &mut usize,
+) -> Result<Option<State>> {
+    if let Some(sites) = history.extrapolate(&state.mu, &state.v) {
+        // An extrapolation may leave what is a Gaussian or what can be integrated: then it is no step.
+        match State::new(task, sites, state.precision) {
+            Ok(next) if state.allows(&next) => return Ok(Some(next)),
+            _ => history.restart(),
+        }
+    }
+    let size = if *halvings >= PATIENCE { SHORT } else { 1.0 };
+    ascend(task, state, target, size, halvings)
 }
 
 /// The longest of the steps `size`, `size/2`, ... towards the target that does not lower the bound.
 fn ascend(
     task: &Standard<'_>,
     state: &State,
-    w: &Mat<f64>,
-    b: &Mat<f64>,
+    target: &Pair,
     size: f64,
-    precision: Precision,
     halvings: &mut usize,
 ) -> Result<Option<State>> {
     let mut size = size;
     while size > SMALLEST {
-        let between = |from: &Mat<f64>, to: &Mat<f64>| {
-            Mat::from_fn(from.nrows(), from.ncols(), |i, c| from[(i, c)] + size * (to[(i, c)] - from[(i, c)]))
-        };
-        match State::new(task, between(&state.w, w), between(&state.b, b), precision) {
-            Ok(next) if next.bound >= state.bound - slack(state.bound, precision) => return Ok(Some(next)),
+        match State::new(task, state.sites.towards(target, size), state.precision) {
+            Ok(next) if state.allows(&next) => return Ok(Some(next)),
             Ok(_) | Err(Error::NotPositiveDefinite { .. }) => {
                 size *= 0.5;
                 *halvings += 1;

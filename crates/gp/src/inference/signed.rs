@@ -30,7 +30,9 @@ pub struct SignedGauss {
 /// What the negative part of W adds.
 #[derive(Debug, Clone)]
 struct Downdate {
-    /// Covariance of the positive part, [N, N].
+    /// The points with negative precisions, ascending.
+    negative: Vec<usize>,
+    /// Their columns of the covariance of the positive part, [N, negative].
     sigma: Mat<f64>,
     /// `U = chol(M)^{-1} W-^{1/2} Sigma+`, one row for each negative site: `Sigma = Sigma+ + U'U`.
     u: Mat<f64>,
@@ -47,14 +49,14 @@ impl SignedGauss {
         if negative.is_empty() {
             return Ok(gauss.into());
         }
-        let sigma = gauss.sigma(k, &gauss.b_inverse());
+        let sigma = gauss.sigma_of_free(k, &negative);
         let root: Vec<f64> = negative.iter().map(|&i| (-w[i]).sqrt()).collect();
         let m = Mat::from_fn(root.len(), root.len(), |i, j| {
-            f64::from(i == j) - root[i] * sigma[(negative[i], negative[j])] * root[j]
+            f64::from(i == j) - root[i] * sigma[(negative[i], j)] * root[j]
         });
         let factor = cholesky(m, "I - W-^1/2 Sigma+ W-^1/2")?;
         let inverse = lower_inverse(&factor);
-        let rows = Mat::from_fn(root.len(), w.len(), |i, j| root[i] * sigma[(negative[i], j)]);
+        let rows = Mat::from_fn(root.len(), w.len(), |i, j| root[i] * sigma[(j, i)]);
         let u = product(inverse.as_ref(), rows.as_ref());
 
         // h = W- mu = W-^{1/2} M^{-1} W-^{1/2} mu+, and mu = mu+ + Sigma+ h.
@@ -77,22 +79,26 @@ impl SignedGauss {
             kl,
             w: w.to_vec(),
             positive: gauss,
-            downdate: Some(Downdate { sigma, u }),
+            downdate: Some(Downdate { negative, sigma, u }),
         })
     }
 
     /// `R = (K + W^{-1})^{-1} = W - W Sigma W`, [N, N].
     pub fn r(&self) -> Mat<f64> {
         let mut r = self.positive.r(&self.positive.b_inverse());
-        let Some(Downdate { sigma, u }) = &self.downdate else { return r };
-        let added = product(u.transpose(), u.as_ref());
+        let Some(Downdate { negative, sigma, u }) = &self.downdate else { return r };
+        // Where both sites are positive, R+ holds W+ - W+ Sigma+ W+ without cancellation.
+        let mut covariance = product(u.transpose(), u.as_ref());
+        for (place, &j) in negative.iter().enumerate() {
+            for i in (0..self.w.len()).filter(|&i| self.w[i] >= 0.0 || i >= j) {
+                covariance[(i, j)] += sigma[(i, place)];
+                covariance[(j, i)] = covariance[(i, j)];
+            }
+        }
         let w = &self.w;
         for j in 0..w.len() {
             for i in 0..w.len() {
-                // Where both sites are positive, R+ holds W+ - W+ Sigma+ W+ without cancellation.
-                let covariance =
-                    if w[i] < 0.0 || w[j] < 0.0 { sigma[(i, j)] + added[(i, j)] } else { added[(i, j)] };
-                r[(i, j)] -= w[i] * w[j] * covariance;
+                r[(i, j)] -= w[i] * w[j] * covariance[(i, j)];
             }
             r[(j, j)] += w[j].min(0.0);
         }

@@ -1,8 +1,9 @@
 //! From cotangents of kernel values to those of features and raw parameters.
 
 use super::{Base, Features, Kernel, KernelKind, softplus_slope};
-use crate::linalg::sum_any_order;
+use crate::linalg::{inner, sum_any_order};
 use faer::{Mat, Scale};
+use std::cmp::Ordering;
 
 /// Cotangents of the parameters of a kernel.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +24,6 @@ impl KernelGradient {
 impl Kernel {
     /// From the cotangents `kbar` of `scale_c * base` for every class, that of `base`; adds to those of the scales.
     pub fn pull_scale(&self, base: &Base, kbar: &[Mat<f64>], gradient: &mut KernelGradient) -> Mat<f64> {
-        let (rows, cols) = (base.value.nrows(), base.value.ncols());
         let mut along: Vec<f64> = kbar.iter().map(|kbar| inner(kbar, &base.value)).collect();
         if self.raw_scale.len() == 1 {
             gradient.raw_scale[0] += sum_any_order(&mut along) * softplus_slope(self.raw_scale[0]);
@@ -32,14 +32,21 @@ impl Kernel {
                 gradient.raw_scale[c] += along * softplus_slope(self.raw_scale[c]);
             }
         }
-        let scales: Vec<f64> = (0..kbar.len()).map(|c| self.scale(c)).collect();
-        let mut terms = vec![0.0; kbar.len()];
-        Mat::from_fn(rows, cols, |i, j| {
-            for c in 0..terms.len() {
-                terms[c] = scales[c] * kbar[c][(i, j)];
+        // One order for all entries, and one that does not depend on the names of the classes.
+        let mut order: Vec<usize> = (0..kbar.len()).collect();
+        order.sort_by(|&c, &d| {
+            self.scale(c).total_cmp(&self.scale(d)).then_with(|| lexicographic(&kbar[c], &kbar[d]))
+        });
+        let mut bar = Mat::zeros(base.value.nrows(), base.value.ncols());
+        for c in order {
+            let scale = self.scale(c);
+            for j in 0..bar.ncols() {
+                for (bar, k) in bar.col_as_slice_mut(j).iter_mut().zip(kbar[c].col_as_slice(j)) {
+                    *bar += scale * k;
+                }
             }
-            sum_any_order(&mut terms)
-        })
+        }
+        bar
     }
 
     /// From the cotangent `bar` of [`Kernel::between`], those of the features (added to `zbar` and `z2bar`, [D, N] and [D, M]).
@@ -142,11 +149,10 @@ impl Kernel {
     }
 }
 
-/// sum_ij a_ij b_ij.
-fn inner(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
-    (0..a.ncols())
-        .map(|j| a.col_as_slice(j).iter().zip(b.col_as_slice(j)).map(|(a, b)| a * b).sum::<f64>())
-        .sum()
+/// The order of the first entries that differ.
+fn lexicographic(a: &Mat<f64>, b: &Mat<f64>) -> Ordering {
+    let pairs = (0..a.ncols()).flat_map(|j| a.col_as_slice(j).iter().zip(b.col_as_slice(j)));
+    pairs.map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 #[cfg(test)]

@@ -24,8 +24,7 @@ impl Kernel {
         } else {
             x.z.transpose() * &x2.z
         };
-        let value = Mat::from_fn(pre.nrows(), pre.ncols(), |i, j| self.base_value(pre[(i, j)]));
-        Ok(Base { pre, value })
+        Ok(self.base(pre))
     }
 
     /// base(x_i, x_j) for all pairs, [N, N], symmetric to the bit.
@@ -41,16 +40,14 @@ impl Kernel {
                 pre[(j, i)] = pre[(i, j)];
             }
         }
-        let value = Mat::from_fn(n, n, |i, j| self.base_value(pre[(i, j)]));
-        Base { pre, value }
+        self.base(pre)
     }
 
     /// base(x_i, x_i), as a column [N, 1].
     pub fn diag(&self, x: &Features) -> Base {
         let own = |i: usize| if self.is_stationary() { 0.0 } else { x.point(i).iter().map(|v| v * v).sum() };
         let pre = Mat::from_fn(x.points(), 1, |i, _| own(i));
-        let value = Mat::from_fn(x.points(), 1, |i, _| self.base_value(pre[(i, 0)]));
-        Base { pre, value }
+        self.base(pre)
     }
 
     /// The kernel values of every class: scale_c * base.
@@ -63,8 +60,18 @@ impl Kernel {
         matches!(self.kind, KernelKind::Rbf | KernelKind::Matern52)
     }
 
-    fn base_value(&self, pre: f64) -> f64 {
-        let shape = self.shape();
+    /// The values for inner products or squared distances.
+    fn base(&self, pre: Mat<f64>) -> Base {
+        let (shape, mut value) = (self.shape(), pre.clone());
+        for j in 0..value.ncols() {
+            for value in value.col_as_slice_mut(j) {
+                *value = self.base_value(*value, shape);
+            }
+        }
+        Base { pre, value }
+    }
+
+    fn base_value(&self, pre: f64, shape: f64) -> f64 {
         match self.kind {
             KernelKind::Cosine => pre,
             KernelKind::Linear => shape * pre,

@@ -2,7 +2,8 @@
 
 use super::{
     Rule, class_order,
-    nodes::{Chunk, largest_node, push_nodes},
+    nodes::{At, Nodes, largest_node},
+    outer::Step,
 };
 use crate::{likelihoods::log_sigmoid, linalg::sum_any_order};
 
@@ -13,8 +14,7 @@ pub(super) struct Grid {
     pub order: Vec<usize>,
     /// log S, S = sum_c sigma(largest node of class c): sigma / S <= 1 everywhere, and no underflow for Z ~ e^-150.
     pub log_s: f64,
-    chunks: Vec<Chunk>,
-    ends: Vec<usize>,
+    classes: Vec<Nodes>,
 }
 
 impl Grid {
@@ -23,20 +23,24 @@ impl Grid {
     pub fn fill(&mut self, mu: &[f64], v: &[f64], rule: &Rule) {
         class_order(mu, v, &mut self.order);
         self.log_s = log_scale(mu, v, rule);
-        self.chunks.clear();
-        self.ends.clear();
-        for i in 0..self.order.len() {
-            let c = self.order[i];
-            push_nodes(mu[c], v[c], self.log_s, rule, &mut self.chunks);
-            self.ends.push(self.chunks.len());
+        while self.classes.len() < self.order.len() {
+            self.classes.push(Nodes::empty());
+        }
+        for (&c, nodes) in self.order.iter().zip(&mut self.classes) {
+            nodes.fill(mu[c], v[c], self.log_s, rule);
         }
     }
 
     /// The nodes of the class visited i-th.
     #[inline(always)]
-    pub fn class(&self, i: usize) -> &[Chunk] {
-        let start = if i == 0 { 0 } else { self.ends[i - 1] };
-        &self.chunks[start..self.ends[i]]
+    pub fn class(&self, i: usize) -> &Nodes {
+        &self.classes[i]
+    }
+
+    /// What all classes need of a step of the outer rule.
+    #[inline(always)]
+    pub fn at(&self, step: &Step, log_tiny: f64) -> At {
+        At::new(step.s, step.scale, self.log_s, log_tiny)
     }
 }
 

@@ -1,7 +1,11 @@
 //! E log sigma(x) for x ~ N(mu, v), with derivatives.
 
-use super::{Precision, Rule, check_marginals, nodes::spacing};
-use crate::{Result, likelihoods::log_sigmoid};
+use super::{
+    Precision, Rule, check_marginals,
+    exp::{LANES, Lanes, exp, log_1p},
+    nodes::{spacing, sum},
+};
+use crate::Result;
 
 /// An expectation and its derivatives in the mean and the variance of x.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,25 +26,49 @@ pub fn e_log_sigmoid(mu: f64, v: f64, precision: Precision) -> Result<Expectatio
 
 /// The rule itself, for arguments known to be good.
 pub(super) fn trapezoid(mu: f64, v: f64, rule: &Rule) -> Expectation {
-    let (d, side) = spacing(v, rule);
-    let sd = v.sqrt();
-    let mut total = 0.0;
-    let (mut value, mut dmu, mut dv) = (0.0, 0.0, 0.0);
-    for i in 0..=2 * side as usize {
-        let z = (i as f64 - side) * d;
-        let x = mu + sd * z;
-        let w = (-0.5 * z * z).exp();
-        let log_s = log_sigmoid(x);
-        // sigma(-x) = e^{-x} sigma(x), whichever is free of cancellation.
-        let e = (-x.abs()).exp();
-        let inv = 1.0 / (1.0 + e);
-        let minus = if x > 0.0 { e * inv } else { inv };
-        total += w;
-        value += w * log_s;
-        dmu += w * minus;
-        dv -= 0.5 * w * e * inv * inv;
+    pulp::Arch::new().dispatch(Trapezoid { mu, v, rule })
+}
+
+/// [`sum_nodes`] compiled for the instructions of the machine.
+struct Trapezoid<'a> {
+    mu: f64,
+    v: f64,
+    rule: &'a Rule,
+}
+
+impl pulp::WithSimd for Trapezoid<'_> {
+    type Output = Expectation;
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> Expectation {
+        sum_nodes(self.mu, self.v, self.rule)
     }
-    Expectation { value: value / total, dmu: dmu / total, dv: dv / total }
+}
+
+#[inline(always)]
+fn sum_nodes(mu: f64, v: f64, rule: &Rule) -> Expectation {
+    let (d, side) = spacing(v, rule);
+    let (sd, count) = (v.sqrt(), 2 * side as usize + 1);
+    let mut sums = [[0.0; LANES]; 4];
+    for start in (0..count).step_by(LANES) {
+        let z: Lanes = std::array::from_fn(|l| ((start + l) as f64 - side) * d);
+        let x = z.map(|z| sd.mul_add(z, mu));
+        let gauss = exp(z.map(|z| -0.5 * z * z));
+        let e = exp(x.map(|x| -x.abs()));
+        let log = log_1p(e);
+        for l in 0..LANES {
+            let w = if start + l < count { gauss[l] } else { 0.0 };
+            // sigma(-x) = e^{-x} sigma(x), whichever is free of cancellation.
+            let inv = 1.0 / (1.0 + e[l]);
+            let minus = if x[l] > 0.0 { e[l] * inv } else { inv };
+            sums[0][l] += w;
+            sums[1][l] += w * (x[l].min(0.0) - log[l]);
+            sums[2][l] += w * minus;
+            sums[3][l] += w * (e[l] * inv * inv);
+        }
+    }
+    let [total, value, dmu, dv] = sums.map(|x| sum(&x));
+    Expectation { value: value / total, dmu: dmu / total, dv: -0.5 * dv / total }
 }
 
 #[cfg(test)]

@@ -3,12 +3,7 @@
 //! log Z = log S + int_R ( exp(-e^s) - exp(-e^s Z / S) ) ds for any S > 0, and the expectation of the second term
 //! is a product over classes of one-dimensional expectations.
 
-use super::{
-    Precision, Rule, check_marginals,
-    grid::Grid,
-    nodes::{Want, expectations},
-    outer::Outer,
-};
+use super::{Precision, Rule, check_marginals, grid::Grid, nodes::Want, outer::Outer};
 use crate::Result;
 
 /// Computes E log Z and its derivatives; holds the working memory, so keep one for each thread.
@@ -18,21 +13,6 @@ pub struct LogZ {
     outer: Outer,
     /// The class factors at the current s.
     factors: Vec<[f64; 3]>,
-}
-
-/// B = E e^{-q}, E[ r e^{-q} ], E[ r (1 - 2 sigma - r) e^{-q} ] with r = q (1 - sigma).
-struct Factor;
-
-impl Want<3> for Factor {
-    #[inline(always)]
-    fn terms(q: f64, w: f64, wt: f64, wt1: f64, wt2: f64) -> [f64; 3] {
-        [w, q * wt, q * (wt1 - q * wt2)]
-    }
-
-    #[inline(always)]
-    fn tiny([w, wq, wtq, wt1q]: [f64; 4]) -> [f64; 3] {
-        [w - wq, wtq, wt1q]
-    }
 }
 
 impl LogZ {
@@ -49,10 +29,7 @@ impl LogZ {
     /// with q = e^s sigma / S and r = q (1 - sigma). The derivative in v is by Stein's identity: it holds at v = 0 too.
     pub fn eval(&mut self, mu: &[f64], v: &[f64], dmu: &mut [f64], dv: &mut [f64]) -> Result<f64> {
         check_marginals(mu, v)?;
-        Ok(pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || self.integrate(mu, v, Outer::level(v), dmu, dv),
-        ))
+        Ok(pulp::Arch::new().dispatch(Integrate { rule: self, mu, v, dmu, dv }))
     }
 
     #[inline(always)]
@@ -61,15 +38,17 @@ impl LogZ {
         grid.fill(mu, v, &rule.at_level(level));
         dmu.fill(0.0);
         dv.fill(0.0);
-        let mut integral = 0.0;
+        let (mut integral, log_tiny) = (0.0, rule.log_tiny());
         for k in 0.. {
             let step = outer.step(level, k);
+            let at = grid.at(&step, log_tiny);
             factors.clear();
             let mut product = 1.0;
             for i in 0..mu.len() {
-                let factor = expectations::<3, Factor>(grid.class(i), step.s);
-                product *= factor[0];
-                factors.push(factor);
+                let m = grid.class(i).moments::<{ Want::FACTOR }>(&at);
+                product *= m.m00;
+                // B = E e^{-q}, E[ r e^{-q} ], E[ r (1 - 2 sigma - r) e^{-q} ] with r = q t, 1 - 2 sigma = 2 t - 1.
+                factors.push([m.m00, m.m11, 2.0 * m.m21 - m.m11 - m.m22]);
             }
             integral += step.weight * (step.gumbel - product);
             if step.falling && product < rule.tol {
@@ -82,6 +61,25 @@ impl LogZ {
             }
         }
         grid.log_s + integral
+    }
+}
+
+/// [`LogZ::integrate`] compiled for the instructions of the machine. (A closure would be called, not inlined, and so be
+/// compiled for the smallest set.)
+struct Integrate<'a> {
+    rule: &'a mut LogZ,
+    mu: &'a [f64],
+    v: &'a [f64],
+    dmu: &'a mut [f64],
+    dv: &'a mut [f64],
+}
+
+impl pulp::WithSimd for Integrate<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> f64 {
+        self.rule.integrate(self.mu, self.v, Outer::level(self.v), self.dmu, self.dv)
     }
 }
 

@@ -57,6 +57,12 @@ impl Rule {
     fn at_level(self, level: usize) -> Rule {
         if level == 0 { self } else { Rule { hx: self.hx.min(0.27), ..self } }
     }
+
+    /// Taylor polynomials of third order stand in for e^{-q} up to q = tol^{1/4}.
+    #[inline(always)]
+    fn log_tiny(&self) -> f64 {
+        0.25 * self.tol.ln()
+    }
 }
 
 impl Precision {

@@ -1,39 +1,106 @@
-//! The inner rule: expectations E[ h(x, q) e^{-q} ] over x ~ N(mu, v), q = e^s sigma(x) / S, for one value of s after another.
+//! The inner rule: moments E[ (1 - sigma)^m q^j e^{-q} ] over x ~ N(mu, v), q = e^s sigma(x) / S, for one value of s after another.
 //!
-//! Nodes ascend in x, so q ascends: where q is tiny the factor is 1 - q and sums are prefix sums; where q is large it is 0.
+//! Nodes ascend in x, so q ascends and 1 - sigma falls. Where q is small, e^{-q} is its Taylor polynomial and the sums are
+//! running sums of powers of sigma; where e^s (1 - sigma) / S is small, sigma is 1 but for a little, e^{-q} is e^{-Q} times a
+//! Taylor polynomial in (1 - sigma), and the sums are running sums from above. Only the nodes between are visited.
 
 use super::{
     Rule,
     exp::{LANES, Lanes, exp},
 };
 
-/// Eight nodes of one class.
-pub(super) struct Chunk {
+/// Four nodes of one class.
+struct Block {
     /// log of the scale of `a`, a multiple of 256: `a` never leaves the range of f64, however wide the grid.
     offset: f64,
     /// sigma(x) / (S e^offset).
     a: Lanes,
-    /// The weight of each node; all weights of a class sum to 1. Zero on the padding of the last chunk.
+    /// The weight of each node; all weights of a class sum to 1. Zero on the padding of the last block.
     w: Lanes,
     /// w (1 - sigma).
     wt: Lanes,
-    /// w (1 - sigma)(1 - 2 sigma).
-    wt1: Lanes,
     /// w (1 - sigma)^2.
     wt2: Lanes,
-    /// Bounds on log sigma(x) - log S over the chunk.
-    bottom: f64,
-    top: f64,
-    /// Sums over all nodes up to the end of this chunk: w, and w a, wt a, wt1 a in units of this chunk's scale.
-    through: [f64; 4],
 }
 
-/// Below this q, e^{-q} = 1 - q to 5e-19.
-const LOG_TINY: f64 = -20.723_265_836_946_41; // log 1e-9
+/// Running sums, t = 1 - sigma.
+struct Sums {
+    /// Over all nodes up to the end of a block, in units of its scale: w, w a, w a^2, w a^3, and t a^j, t^2 a^j for j = 1, 2, 3.
+    low: [f64; 10],
+    /// Over all nodes from the beginning of a block: w t^j for j = 0 to 6.
+    top: [f64; 7],
+}
+
+/// The nodes of one class.
+pub(super) struct Nodes {
+    mu: f64,
+    /// 1 / (distance of two nodes in x).
+    density: f64,
+    side: f64,
+    blocks: Vec<Block>,
+    sums: Vec<Sums>,
+}
+
+/// `mij` = E[ t^i q^j e^{-q} ], t = 1 - sigma. What was not asked for ([`Want`]) is not all there.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Moments {
+    pub m00: f64,
+    pub m01: f64,
+    pub m11: f64,
+    pub m12: f64,
+    pub m21: f64,
+    pub m22: f64,
+    pub m23: f64,
+}
+
+/// Which moments a caller wants.
+pub(super) struct Want;
+
+impl Want {
+    /// m00, m01.
+    pub const VALUE: u8 = 0;
+    /// m00, m11, m21, m22.
+    pub const FACTOR: u8 = 1;
+    /// All.
+    pub const SLOPE: u8 = 2;
+}
+
+/// A value of s and what all classes need of it.
+#[derive(Clone, Copy)]
+pub(super) struct At {
+    s: f64,
+    /// e^s.
+    scale: f64,
+    /// log Q, Q = e^s / S: the q of a node with sigma = 1.
+    log_top: f64,
+    top: f64,
+    exp_minus_top: f64,
+    /// Where Taylor polynomials begin to hold: log of the largest q.
+    log_tiny: f64,
+}
+
 /// Above this q, e^{-q} = 0 to 4e-18.
 const LOG_HUGE: f64 = 3.688_879_454_113_936; // log 40
 /// At most this many nodes on each side of the mean; only variances beyond about 4e6 are affected, and lose digits they do not have.
 const MAX_SIDE: f64 = 65_536.0;
+
+impl At {
+    /// `scale` = e^s.
+    #[inline(always)]
+    pub fn new(s: f64, scale: f64, log_s: f64, log_tiny: f64) -> Self {
+        let log_top = s - log_s;
+        // Past e^5 no one asks: e^{-q} is 0 there.
+        let [top, ..] = exp([log_top.min(5.0); LANES]);
+        let [exp_minus_top, ..] = exp([-top; LANES]);
+        At { s, scale, log_top, top, exp_minus_top, log_tiny }
+    }
+
+    /// e^{s + offset}.
+    #[inline(always)]
+    fn scale(&self, offset: f64) -> f64 {
+        if offset == 0.0 { self.scale } else { (self.s + offset).exp() }
+    }
+}
 
 /// The rule's spacing in z and the number of nodes on each side.
 pub(super) fn spacing(v: f64, rule: &Rule) -> (f64, f64) {
@@ -48,129 +115,266 @@ pub(super) fn largest_node(mu: f64, v: f64, rule: &Rule) -> f64 {
     mu + v.sqrt() * d * side
 }
 
-/// Appends the nodes of one class to `chunks`; `log_s` = log S.
-#[inline(always)]
-pub(super) fn push_nodes(mu: f64, v: f64, log_s: f64, rule: &Rule, chunks: &mut Vec<Chunk>) {
-    let (d, side) = spacing(v, rule);
-    let (sd, count) = (v.sqrt(), 2 * side as usize + 1);
-    let first = chunks.len();
-    let mut total = [0.0; LANES];
-    for start in (0..count).step_by(LANES) {
-        let mut z: Lanes = std::array::from_fn(|l| ((start + l) as f64 - side) * d);
-        let live: Lanes = std::array::from_fn(|l| f64::from(u8::from(start + l < count)));
-        // Padding repeats the last node at weight 0.
-        for l in 0..LANES {
-            z[l] = z[l].min(side * d);
-        }
-        let gauss = exp(z.map(|z| -0.5 * z * z));
-        let w: Lanes = std::array::from_fn(|l| live[l] * gauss[l]);
-        let x = z.map(|z| mu + sd * z);
-        // min(x, 0) - log 2 <= log sigma(x) <= min(x, 0)
-        let top = x[LANES - 1].min(0.0) - log_s;
-        let bottom = x[0].min(0.0) - log_s - std::f64::consts::LN_2;
-        let offset = 256.0 * ((x[LANES / 2].min(0.0) - log_s) / 256.0).round();
-        let head = exp(x.map(|x| x.min(0.0) - log_s - offset));
-        let tail = exp(x.map(|x| -x.abs()));
-        let (a, through) = ([0.0; LANES], [0.0; 4]);
-        let mut chunk = Chunk { offset, a, w, wt: w, wt1: w, wt2: w, bottom, top, through };
-        for l in 0..LANES {
-            let inv = 1.0 / (1.0 + tail[l]);
-            let t = if x[l] > 0.0 { tail[l] * inv } else { inv };
-            chunk.a[l] = head[l] * inv;
-            chunk.wt[l] = w[l] * t;
-            chunk.wt1[l] = w[l] * t * (2.0 * t - 1.0);
-            chunk.wt2[l] = w[l] * t * t;
-            total[l] += w[l];
-        }
-        chunks.push(chunk);
+impl Nodes {
+    /// No nodes yet.
+    pub fn empty() -> Self {
+        Nodes { mu: 0.0, density: 0.0, side: 0.0, blocks: Vec::new(), sums: Vec::new() }
     }
-    let scale = 1.0 / sum(&total);
-    normalise(&mut chunks[first..], scale);
-}
 
-/// Scales the weights and fills in the running sums.
-#[inline(always)]
-fn normalise(chunks: &mut [Chunk], scale: f64) {
-    let mut through = [0.0; 4];
-    let mut offset = f64::NEG_INFINITY;
-    for chunk in chunks {
-        if chunk.offset != offset {
-            let rescale = (offset - chunk.offset).exp();
-            for t in &mut through[1..] {
-                *t *= rescale;
+    /// Lays out the nodes of x ~ N(mu, v); `log_s` = log S.
+    #[inline(always)]
+    pub fn fill(&mut self, mu: f64, v: f64, log_s: f64, rule: &Rule) {
+        let (d, side) = spacing(v, rule);
+        let (sd, count) = (v.sqrt(), 2 * side as usize + 1);
+        (self.mu, self.side) = (mu, side);
+        self.density = 1.0 / (sd * d).max(f64::MIN_POSITIVE);
+        self.blocks.clear();
+        self.sums.clear();
+        for start in (0..count).step_by(LANES) {
+            // Padding repeats the last node at weight 0.
+            let z: Lanes = std::array::from_fn(|l| (((start + l) as f64 - side) * d).min(side * d));
+            let gauss = exp(z.map(|z| -0.5 * z * z));
+            let w: Lanes = std::array::from_fn(|l| if start + l < count { gauss[l] } else { 0.0 });
+            let x = z.map(|z| sd.mul_add(z, mu));
+            let offset = 256.0 * ((x[LANES - 1].min(0.0) - log_s) / 256.0).round();
+            let head = exp(x.map(|x| x.min(0.0) - log_s - offset));
+            let tail = exp(x.map(|x| -x.abs()));
+            let mut block = Block { offset, a: w, w, wt: w, wt2: w };
+            let (mut low, mut top) = ([[0.0; LANES]; 10], [[0.0; LANES]; 7]);
+            for l in 0..LANES {
+                let inv = 1.0 / (1.0 + tail[l]);
+                let t = if x[l] > 0.0 { tail[l] * inv } else { inv };
+                let a = head[l] * inv;
+                (block.a[l], block.wt[l], block.wt2[l]) = (a, w[l] * t, w[l] * t * t);
+                let (a2, a3) = (a * a, a * a * a);
+                let (w, wt, wt2) = (w[l], block.wt[l], block.wt2[l]);
+                let here = [w, w * a, w * a2, w * a3, wt * a, wt * a2, wt * a3, wt2 * a, wt2 * a2, wt2 * a3];
+                for (sum, here) in low.iter_mut().zip(here) {
+                    sum[l] = here;
+                }
+                let t2 = t * t;
+                let here = [w, wt, wt2, wt2 * t, wt2 * t2, wt2 * t2 * t, wt2 * t2 * t2];
+                for (sum, here) in top.iter_mut().zip(here) {
+                    sum[l] = here;
+                }
             }
-            offset = chunk.offset;
+            self.sums.push(Sums { low: low.map(|x| sum(&x)), top: top.map(|x| sum(&x)) });
+            self.blocks.push(block);
         }
-        let mut here = [[0.0; LANES]; 4];
-        for l in 0..LANES {
-            chunk.w[l] *= scale;
-            chunk.wt[l] *= scale;
-            chunk.wt1[l] *= scale;
-            chunk.wt2[l] *= scale;
-            here[0][l] = chunk.w[l];
-            here[1][l] = chunk.w[l] * chunk.a[l];
-            here[2][l] = chunk.wt[l] * chunk.a[l];
-            here[3][l] = chunk.wt1[l] * chunk.a[l];
-        }
-        for (t, h) in through.iter_mut().zip(&here) {
-            *t += sum(h);
-        }
-        chunk.through = through;
+        self.accumulate();
     }
-}
 
-/// What a caller wants of the inner rule. Every sum carries the factor e^{-q}.
-pub(super) trait Want<const M: usize> {
-    /// The terms at one node: q, and the weights w, w(1-sigma), w(1-sigma)(1-2sigma), w(1-sigma)^2 times e^{-q}.
-    fn terms(q: f64, w: f64, wt: f64, wt1: f64, wt2: f64) -> [f64; M];
-    /// The same terms to first order in q, summed over nodes: sums of w, w q, wt q, wt1 q.
-    fn tiny(sums: [f64; 4]) -> [f64; M];
-}
-
-/// The M expectations at `s` for the nodes of one class.
-#[inline(always)]
-pub(super) fn expectations<const M: usize, W: Want<M>>(chunks: &[Chunk], s: f64) -> [f64; M] {
-    let tiny = chunks.partition_point(|chunk| chunk.top + s < LOG_TINY);
-    let live = tiny + chunks[tiny..].partition_point(|chunk| chunk.bottom + s <= LOG_HUGE);
-    let mut acc = [[0.0; LANES]; M];
-    let mut offset = f64::NAN;
-    let mut scale = 0.0;
-    for chunk in &chunks[tiny..live] {
-        if chunk.offset != offset {
-            offset = chunk.offset;
-            scale = (s + offset).exp();
+    /// Scales the weights to sum to 1 and turns the sums of blocks into running sums.
+    #[inline(always)]
+    fn accumulate(&mut self) {
+        let norm = 1.0 / self.sums.iter().map(|sums| sums.low[0]).sum::<f64>();
+        let mut low = [0.0; 10];
+        let mut offset = f64::NEG_INFINITY;
+        for (block, sums) in self.blocks.iter_mut().zip(&mut self.sums) {
+            for l in 0..LANES {
+                block.w[l] *= norm;
+                block.wt[l] *= norm;
+                block.wt2[l] *= norm;
+            }
+            if block.offset != offset {
+                let r = (offset - block.offset).exp();
+                let powers = [1.0, r, r * r, r * r * r, r, r * r, r * r * r, r, r * r, r * r * r];
+                low.iter_mut().zip(powers).for_each(|(sum, power)| *sum *= power);
+                offset = block.offset;
+            }
+            for (sum, here) in low.iter_mut().zip(&mut sums.low) {
+                *sum = here.mul_add(norm, *sum);
+                *here = *sum;
+            }
         }
-        let q: Lanes = std::array::from_fn(|l| scale * chunk.a[l]);
-        let e = exp(q.map(|q| -q));
-        for l in 0..LANES {
-            let t = W::terms(
-                q[l],
-                chunk.w[l] * e[l],
-                chunk.wt[l] * e[l],
-                chunk.wt1[l] * e[l],
-                chunk.wt2[l] * e[l],
-            );
-            for m in 0..M {
-                acc[m][l] += t[m];
+        let mut top = [0.0; 7];
+        for sums in self.sums.iter_mut().rev() {
+            for (sum, here) in top.iter_mut().zip(&mut sums.top) {
+                *sum = here.mul_add(norm, *sum);
+                *here = *sum;
             }
         }
     }
-    let mut out = match tiny.checked_sub(1) {
-        Some(last) => {
-            let scale = (s + chunks[last].offset).exp();
-            let [w, wq, wtq, wt1q] = chunks[last].through;
-            W::tiny([w, wq * scale, wtq * scale, wt1q * scale])
-        }
-        None => [0.0; M],
-    };
-    for m in 0..M {
-        out[m] += sum(&acc[m]);
+
+    /// The first block of which every node is above `x`.
+    #[inline(always)]
+    fn block_above(&self, x: f64) -> usize {
+        (((x - self.mu).mul_add(self.density, self.side).ceil().max(0.0)) as usize).div_ceil(LANES)
     }
-    out
+
+    /// How many blocks from the first have no node above `x`.
+    #[inline(always)]
+    fn blocks_below(&self, x: f64) -> usize {
+        let nodes = (x - self.mu).mul_add(self.density, self.side).ceil().max(0.0);
+        if nodes > 2.0 * self.side { self.blocks.len() } else { nodes as usize / LANES }
+    }
+
+    /// The moments at one value of s.
+    #[inline(always)]
+    pub fn moments<const WANT: u8>(&self, at: &At) -> Moments {
+        // log q lies between min(x, 0) + log Q - log 2 and min(x, 0) + log Q; 1 - sigma below e^{-x}.
+        let small = at.log_tiny - at.log_top;
+        let low = if small > 0.0 { self.blocks.len() } else { self.blocks_below(small) };
+        let huge = LOG_HUGE + std::f64::consts::LN_2 - at.log_top;
+        let near_top = huge >= 0.0;
+        let end = self.block_above(if near_top { -small } else { huge }).clamp(low, self.blocks.len());
+
+        let mut out = if low > 0 { self.low_side(low - 1, at) } else { Moments::default() };
+        if near_top && end < self.blocks.len() {
+            out.add(&self.top_side(end, at));
+        }
+        out.add(&self.between::<WANT>(&self.blocks[low..end], at));
+        out
+    }
+
+    /// All nodes up to the end of block `last`, to third order in q.
+    #[inline(always)]
+    fn low_side(&self, last: usize, at: &At) -> Moments {
+        let r = at.scale(self.blocks[last].offset);
+        let [w, a1, a2, a3, b1, b2, b3, c1, c2, c3] = self.sums[last].low;
+        let (r2, r3) = (r * r, r * r * r);
+        let (a1, a2, a3) = (a1 * r, a2 * r2, a3 * r3);
+        let (b1, b2, b3) = (b1 * r, b2 * r2, b3 * r3);
+        let (c1, c2, c3) = (c1 * r, c2 * r2, c3 * r3);
+        Moments {
+            m00: w - a1 + a2 / 2.0 - a3 / 6.0,
+            m01: a1 - a2 + a3 / 2.0,
+            m11: b1 - b2 + b3 / 2.0,
+            m12: b2 - b3,
+            m21: c1 - c2 + c3 / 2.0,
+            m22: c2 - c3,
+            m23: c3,
+        }
+    }
+
+    /// All nodes from the beginning of block `first`, to third order in Q (1 - sigma):
+    /// q^j e^{-q} = Q^j e^{-Q} (1 - t)^j (1 + Q t + (Q t)^2 / 2 + (Q t)^3 / 6).
+    #[inline(always)]
+    fn top_side(&self, first: usize, at: &At) -> Moments {
+        let u = &self.sums[first].top;
+        let q = at.top;
+        let (e1, e2, e3) = (q, q * q / 2.0, q * q * q / 6.0);
+        // p[n] = sum of w t^n e^{Q t}; the terms past t^6 are below the fourth order.
+        let p0 = u[0] + e1 * u[1] + e2 * u[2] + e3 * u[3];
+        let p1 = u[1] + e1 * u[2] + e2 * u[3] + e3 * u[4];
+        let p2 = u[2] + e1 * u[3] + e2 * u[4] + e3 * u[5];
+        let p3 = u[3] + e1 * u[4] + e2 * u[5] + e3 * u[6];
+        let p4 = u[4] + e1 * u[5] + e2 * u[6];
+        let p5 = u[5] + e1 * u[6];
+        let f0 = at.exp_minus_top;
+        let (f1, f2, f3) = (f0 * q, f0 * q * q, f0 * q * q * q);
+        Moments {
+            m00: f0 * p0,
+            m01: f1 * (p0 - p1),
+            m11: f1 * (p1 - p2),
+            m12: f2 * (p1 - 2.0 * p2 + p3),
+            m21: f1 * (p2 - p3),
+            m22: f2 * (p2 - 2.0 * p3 + p4),
+            m23: f3 * (p2 - 3.0 * p3 + 3.0 * p4 - p5),
+        }
+    }
+
+    /// The nodes of some blocks, one by one.
+    #[inline(always)]
+    fn between<const WANT: u8>(&self, blocks: &[Block], at: &At) -> Moments {
+        let mut m = [[0.0; LANES]; 7];
+        let (mut offset, mut scale) = (0.0, at.scale);
+        for block in blocks {
+            if block.offset != offset {
+                offset = block.offset;
+                scale = at.scale(offset);
+            }
+            let q: Lanes = std::array::from_fn(|l| scale * block.a[l]);
+            let e = exp(q.map(|q| -q));
+            for l in 0..LANES {
+                let qe = q[l] * e[l];
+                m[0][l] = block.w[l].mul_add(e[l], m[0][l]);
+                if WANT != Want::FACTOR {
+                    m[1][l] = block.w[l].mul_add(qe, m[1][l]);
+                }
+                if WANT != Want::VALUE {
+                    let q2e = q[l] * qe;
+                    m[2][l] = block.wt[l].mul_add(qe, m[2][l]);
+                    m[4][l] = block.wt2[l].mul_add(qe, m[4][l]);
+                    m[5][l] = block.wt2[l].mul_add(q2e, m[5][l]);
+                    if WANT == Want::SLOPE {
+                        m[3][l] = block.wt[l].mul_add(q2e, m[3][l]);
+                        m[6][l] = block.wt2[l].mul_add(q[l] * q2e, m[6][l]);
+                    }
+                }
+            }
+        }
+        let [m00, m01, m11, m12, m21, m22, m23] = m.map(|m| sum(&m));
+        Moments { m00, m01, m11, m12, m21, m22, m23 }
+    }
 }
 
-/// The sum of eight numbers, always in the same order.
+impl Moments {
+    #[inline(always)]
+    fn add(&mut self, other: &Moments) {
+        self.m00 += other.m00;
+        self.m01 += other.m01;
+        self.m11 += other.m11;
+        self.m12 += other.m12;
+        self.m21 += other.m21;
+        self.m22 += other.m22;
+        self.m23 += other.m23;
+    }
+}
+
+/// The sum of four numbers, always in the same order.
 #[inline(always)]
-fn sum(x: &Lanes) -> f64 {
-    ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))
+pub(super) fn sum(x: &Lanes) -> f64 {
+    (x[0] + x[2]) + (x[1] + x[3])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Precision;
+    use super::*;
+    use crate::likelihoods::{log_sigmoid, sigmoid};
+    use proptest::prelude::*;
+
+    /// Every node by its definition.
+    fn plain(mu: f64, v: f64, s: f64, log_s: f64, rule: &Rule) -> [f64; 7] {
+        let (d, side) = spacing(v, rule);
+        let (mut total, mut m) = (0.0, [0.0; 7]);
+        for i in 0..=2 * side as usize {
+            let z = (i as f64 - side) * d;
+            let x = mu + v.sqrt() * z;
+            let (w, t) = ((-0.5 * z * z).exp(), sigmoid(-x));
+            let q = (s + log_sigmoid(x) - log_s).exp();
+            let e = (-q).exp();
+            total += w;
+            let terms = [1.0, q, t * q, t * q * q, t * t * q, t * t * q * q, t * t * q * q * q];
+            m.iter_mut().zip(terms).for_each(|(m, term)| *m += if e > 0.0 { w * term * e } else { 0.0 });
+        }
+        m.map(|m| m / total)
+    }
+
+    proptest! {
+        /// The short cuts cost no more than the tolerance of the rule, wherever they apply.
+        #[test]
+        fn moments_against_every_node(
+            mu in -200.0..60.0f64, log_v in -20.0..9.0f64, log_top in -30.0..300.0f64, log_s in -120.0..3.0f64, p in 0usize..4,
+        ) {
+            let precision = [Precision::Fast, Precision::Standard, Precision::Fine, Precision::Golden][p];
+            let (v, rule) = (log_v.exp(), precision.bound_rule());
+            // S is a bound on sigma at every node of every class.
+            let log_s = log_s.max(log_sigmoid(largest_node(mu, v, &rule)));
+            let s = log_top + log_s;
+            let mut nodes = Nodes::empty();
+            nodes.fill(mu, v, log_s, &rule);
+            let at = At::new(s, s.exp(), log_s, rule.log_tiny());
+            let got = nodes.moments::<{ Want::SLOPE }>(&at);
+            let got = [got.m00, got.m01, got.m11, got.m12, got.m21, got.m22, got.m23];
+            for (got, want) in got.iter().zip(plain(mu, v, s, log_s, &rule)) {
+                prop_assert!((got - want).abs() < rule.tol + 2e-14, "{got} and {want}");
+            }
+            let factor = nodes.moments::<{ Want::FACTOR }>(&at);
+            prop_assert_eq!([factor.m00, factor.m11, factor.m21, factor.m22], [got[0], got[2], got[4], got[5]]);
+            let value = nodes.moments::<{ Want::VALUE }>(&at);
+            prop_assert_eq!([value.m00, value.m01], [got[0], got[1]]);
+        }
+    }
 }

@@ -9,6 +9,8 @@ pub(super) struct Step {
     /// Past u = 1, where the integrand may only fall.
     pub falling: bool,
     pub s: f64,
+    /// e^s.
+    pub scale: f64,
     /// ht ds/du = ht (1 + e^{-u}).
     pub weight: f64,
     /// exp(-e^s).
@@ -56,7 +58,7 @@ impl Outer {
             let (growth, at) = ((1u64 << level) as f64 - 1.0, (u - MIDDLE) / WIDTH);
             let s = u - (-u).exp() + growth * WIDTH * softplus(at);
             let weight = self.ht * (1.0 + (-u).exp() + growth * sigmoid(at));
-            steps.push(Step { falling: u > 1.0, s, weight, gumbel: (-s.exp()).exp() });
+            steps.push(Step { falling: u > 1.0, s, scale: s.exp(), weight, gumbel: (-s.exp()).exp() });
         }
         steps[k]
     }

@@ -3,12 +3,7 @@
 //! 1/Z = int e^{-lambda Z} dlambda makes p_k = E[ sigma(x_k) / Z ] an integral over lambda = e^s / S of products of
 //! one-dimensional expectations.
 
-use super::{
-    Precision, Rule, check_marginals,
-    grid::Grid,
-    nodes::{Want, expectations},
-    outer::Outer,
-};
+use super::{Precision, Rule, check_marginals, grid::Grid, nodes::Want, outer::Outer};
 use crate::Result;
 
 /// Computes class probabilities and their derivatives; holds the working memory, so keep one for each thread.
@@ -31,39 +26,6 @@ pub struct Jacobian {
     pub ds2: Vec<f64>,
 }
 
-/// B = E e^{-q}, D = E[ q e^{-q} ].
-struct Value;
-
-impl Want<2> for Value {
-    #[inline(always)]
-    fn terms(q: f64, w: f64, _: f64, _: f64, _: f64) -> [f64; 2] {
-        [w, q * w]
-    }
-
-    #[inline(always)]
-    fn tiny([w, wq, ..]: [f64; 4]) -> [f64; 2] {
-        [w - wq, wq]
-    }
-}
-
-/// B, D and their first and second derivatives in the mean: B, D, B', D', B'', D''.
-struct Slope;
-
-impl Want<6> for Slope {
-    #[inline(always)]
-    fn terms(q: f64, w: f64, wt: f64, wt1: f64, wt2: f64) -> [f64; 6] {
-        let first = q * wt;
-        let second = q * wt1;
-        let square = q * q * wt2;
-        [w, q * w, -first, first * (1.0 - q), square - second, second * (1.0 - q) - square * (2.0 - q)]
-    }
-
-    #[inline(always)]
-    fn tiny([w, wq, wtq, wt1q]: [f64; 4]) -> [f64; 6] {
-        [w - wq, wq, -wtq, wtq, -wt1q, wt1q]
-    }
-}
-
 impl Predictive {
     /// A rule of the given precision.
     pub fn new(precision: Precision) -> Self {
@@ -79,10 +41,7 @@ impl Predictive {
     /// The sum over k is 1 up to the error of the rule.
     pub fn probs(&mut self, m: &[f64], s2: &[f64], p: &mut [f64]) -> Result<()> {
         check_marginals(m, s2)?;
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || self.integrate(m, s2, p),
-        );
+        pulp::Arch::new().dispatch(Integrate { rule: self, m, s2, p, jacobian: None });
         Ok(())
     }
 
@@ -98,10 +57,7 @@ impl Predictive {
         jacobian: &mut Jacobian,
     ) -> Result<()> {
         check_marginals(m, s2)?;
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || self.integrate_slopes(m, s2, p, jacobian),
-        );
+        pulp::Arch::new().dispatch(Integrate { rule: self, m, s2, p, jacobian: Some(jacobian) });
         Ok(())
     }
 
@@ -111,14 +67,16 @@ impl Predictive {
         let level = Outer::level(s2);
         grid.fill(m, s2, &rule.at_level(level));
         p.fill(0.0);
+        let log_tiny = rule.log_tiny();
         for k in 0.. {
             let step = outer.step(level, k);
+            let at = grid.at(&step, log_tiny);
             values.clear();
             let mut product = 1.0;
             for i in 0..m.len() {
-                let value = expectations::<2, Value>(grid.class(i), step.s);
-                product *= value[0];
-                values.push(value);
+                let m = grid.class(i).moments::<{ Want::VALUE }>(&at);
+                product *= m.m00;
+                values.push([m.m00, m.m01]);
             }
             if step.falling && product < rule.tol {
                 break;
@@ -136,18 +94,24 @@ impl Predictive {
         let level = Outer::level(s2);
         grid.fill(m, s2, &rule.at_level(level));
         p.fill(0.0);
+        let log_tiny = rule.log_tiny();
         for side in [&mut jacobian.dm, &mut jacobian.ds2] {
             side.clear();
             side.resize(classes * classes, 0.0);
         }
         for k in 0.. {
             let step = outer.step(level, k);
+            let at = grid.at(&step, log_tiny);
             slopes.clear();
             let mut product = 1.0;
             for i in 0..classes {
-                let slope = expectations::<6, Slope>(grid.class(i), step.s);
-                product *= slope[0];
-                slopes.push(slope);
+                let m = grid.class(i).moments::<{ Want::SLOPE }>(&at);
+                product *= m.m00;
+                // B, D and their first and second derivatives in the mean: with t = 1 - sigma, dq/dm = q t and dt/dm = -t sigma.
+                let second = 2.0 * m.m21 - m.m11;
+                let third = 2.0 * m.m22 - m.m12;
+                let (b2, d2) = (m.m22 - second, second - third - 2.0 * m.m22 + m.m23);
+                slopes.push([m.m00, m.m01, -m.m11, m.m11 - m.m12, b2, d2]);
             }
             // The second derivatives bring q^2, up to log(tol)^2 where the product ends.
             if step.falling && product < 1e-3 * rule.tol {
@@ -163,6 +127,27 @@ impl Predictive {
                     jacobian.ds2[i * classes + c] += 0.5 * weight * second;
                 }
             }
+        }
+    }
+}
+
+/// The integrals compiled for the instructions of the machine.
+struct Integrate<'a> {
+    rule: &'a mut Predictive,
+    m: &'a [f64],
+    s2: &'a [f64],
+    p: &'a mut [f64],
+    jacobian: Option<&'a mut Jacobian>,
+}
+
+impl pulp::WithSimd for Integrate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        match self.jacobian {
+            None => self.rule.integrate(self.m, self.s2, self.p),
+            Some(jacobian) => self.rule.integrate_slopes(self.m, self.s2, self.p, jacobian),
         }
     }
 }

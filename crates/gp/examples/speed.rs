@@ -1,0 +1,165 @@
+//! The times the crate promises, beside their limits, on one thread: `cargo run --release -p siskin-gp --example speed`.
+//!
+//! CPU time where the system tells it (Linux), else wall time; the least of some batches, so that other programs count little.
+
+use std::time::{Duration, Instant};
+
+use faer::Mat;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
+use siskin_gp::Result;
+use siskin_gp::episode::{
+    Hyper, Inference, Objective, SampledLikelihood, Sampler, adapt, sample, value_and_gradient,
+};
+use siskin_gp::gibbs::Chains;
+use siskin_gp::inference::{NaturalOptions, Order, Stop};
+use siskin_gp::kernels::{Kernel, KernelKind};
+use siskin_gp::objective::Bound;
+use siskin_gp::quadrature::Precision;
+
+/// A 5-way episode: clustered non-negative features of 64 numbers, class after class.
+struct Episode {
+    x: Mat<f64>,
+    y: Vec<usize>,
+    queries: Mat<f64>,
+}
+
+impl Episode {
+    fn new(points: usize, queries: usize) -> Self {
+        let (classes, dim) = (5, 64);
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut normal = || -> f64 { StandardNormal.sample(&mut rng) };
+        let centres = Mat::from_fn(classes, dim, |_, _| normal());
+        let mut draw =
+            |n: usize| Mat::from_fn(n, dim, |i, j| (centres[(i * classes / n, j)] + 1.5 * normal()).max(0.0));
+        let (x, queries) = (draw(points), draw(queries.max(classes)));
+        Episode { x, y: (0..points).map(|i| i * classes / points).collect(), queries }
+    }
+
+    fn objective(&self, hyper: &Hyper, objective: &Objective) -> Result<f64> {
+        Ok(value_and_gradient(self.x.as_ref(), &self.y, 5, hyper, objective)?.value)
+    }
+
+    fn adapt(&self, hyper: &Hyper, inference: Inference) -> Result<f64> {
+        Ok(adapt(self.x.as_ref(), &self.y, 5, hyper, &inference)?.bound)
+    }
+}
+
+fn hyper(tau: f64, mean: f64) -> Hyper {
+    Hyper { kernel: Kernel::new(KernelKind::Cosine).scale_per_class(5), mean, tau }
+}
+
+/// Nanoseconds this thread has computed for.
+fn cpu_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
+}
+
+/// Milliseconds of one call: the least mean of five batches of at least 150 ms.
+fn milliseconds(mut call: impl FnMut() -> Result<f64>) -> Result<f64> {
+    let mut best = f64::INFINITY;
+    for _ in 0..5 {
+        let (start, wall, mut calls) = (cpu_time(), Instant::now(), 0);
+        loop {
+            std::hint::black_box(call()?);
+            calls += 1;
+            let spent = match (start, cpu_time()) {
+                (Some(start), Some(now)) => now.saturating_sub(start),
+                _ => wall.elapsed(),
+            };
+            if spent > Duration::from_millis(150) {
+                best = best.min(1e3 * spent.as_secs_f64() / f64::from(calls));
+                break;
+            }
+        }
+    }
+    Ok(best)
+}
+
+fn main() -> Result<()> {
+    let only: Vec<String> = std::env::args().skip(1).collect();
+    let line = |what: &str, limit: Option<f64>, call: &mut dyn FnMut() -> Result<f64>| -> Result<()> {
+        if !only.is_empty() && !only.iter().any(|word| what.contains(word.as_str())) {
+            return Ok(());
+        }
+        let ms = milliseconds(call)?;
+        let limit = limit.map_or_else(String::new, |limit| format!("{limit:8.1}"));
+        println!("{ms:8.2} {limit:>8}  {what}");
+        Ok(())
+    };
+    println!("      ms    limit");
+    let cold = hyper(0.2, 0.0);
+    for (points, limit) in [(85, 5.0), (105, 9.0)] {
+        let episode = Episode::new(points, 0);
+        for (name, objective) in [
+            ("joint", Objective::Elbo { order: Order::Joint, kind: Bound::Profiled, steps: 2 }),
+            ("collapsed", Objective::Collapsed(Stop::Steps(2))),
+        ] {
+            line(&format!("objective and gradient, {name}, N = {points}, T = 2"), Some(limit), &mut || {
+                episode.objective(&cold, &objective)
+            })?;
+        }
+    }
+    for (points, limit) in [(5, 1.0), (25, 5.0)] {
+        let episode = Episode::new(points, 75);
+        for order in [Order::Joint, Order::Collapsed] {
+            let inference = Inference::MeanField { order, stop: Stop::Steps(30) };
+            line(&format!("30 sweeps, {order:?}, {points} points"), Some(limit), &mut || {
+                episode.adapt(&cold, inference)
+            })?;
+        }
+    }
+    let training = Episode::new(85, 0);
+    for (precision, limit) in
+        [(Precision::Fast, None), (Precision::Standard, Some(8.0)), (Precision::Fine, None)]
+    {
+        let objective = Objective::Direct { steps: 2, precision };
+        line(&format!("direct bound and gradient, N = 85, {precision:?}"), limit, &mut || {
+            training.objective(&cold, &objective)
+        })?;
+    }
+    for mean in [0.0, -5.0] {
+        let options = NaturalOptions { max_steps: 8, tolerance: 0.0, precision: Precision::Fast };
+        let hyper = hyper(0.2, mean);
+        line(&format!("natural bound and gradient, N = 85, 8 steps, Fast, a = {mean}"), None, &mut || {
+            training.objective(&hyper, &Objective::Natural(options))
+        })?;
+    }
+    for points in [5, 25] {
+        let episode = Episode::new(points, 75);
+        for mean in [0.0, -5.0] {
+            let hyper = hyper(0.2, mean);
+            let options = NaturalOptions { max_steps: 30, ..NaturalOptions::default() };
+            line(&format!("natural, {points} points, at most 30 steps, a = {mean}"), None, &mut || {
+                episode.adapt(&hyper, Inference::Natural(options))
+            })?;
+        }
+        let inference = Inference::MeanField { order: Order::Joint, stop: Stop::Steps(2) };
+        let adapted = adapt(episode.x.as_ref(), &episode.y, 5, &cold, &inference)?;
+        line(&format!("probabilities of 75 queries from {points} points"), Some(20.0), &mut || {
+            Ok(adapted.probs(episode.queries.as_ref(), Precision::Standard)?[(0, 0)])
+        })?;
+    }
+    let warm = hyper(1.0, 0.0);
+    for (likelihood, limit) in
+        [(SampledLikelihood::LogisticSoftmax, 550.0), (SampledLikelihood::OneVsEach, 450.0)]
+    {
+        let sampler = Sampler { likelihood, chains: Chains { chains: 20, sweeps: 1, seed: 1 } };
+        let (ml, support) = (Objective::SampledMarginal(sampler), (0..5).map(|c| 17 * c).collect());
+        line(&format!("Gibbs, {likelihood:?}, ML, N = 85"), Some(limit), &mut || {
+            training.objective(&warm, &ml)
+        })?;
+        let pl = Objective::SampledPredictive { sampler, support };
+        line(&format!("Gibbs, {likelihood:?}, PL, N = 5 + 80"), Some(limit), &mut || {
+            training.objective(&warm, &pl)
+        })?;
+        let episode = Episode::new(25, 75);
+        let long = Sampler { likelihood, chains: Chains { chains: 20, sweeps: 50, seed: 1 } };
+        line(&format!("Gibbs, {likelihood:?}, test: 25 points, 50 sweeps, 75 queries"), None, &mut || {
+            let sampled = sample(episode.x.as_ref(), &episode.y, 5, &warm, &long)?;
+            Ok(sampled.published_probs(episode.queries.as_ref())?[(0, 0)])
+        })?;
+    }
+    Ok(())
+}
