@@ -261,15 +261,16 @@ fn weights_of_kernel(k: &Mat<f64>, w: &[f64], s: &[f64], li: &Mat<f64>, b: &[f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::twin::{gram, inverse, normal};
+    use crate::testing::{gram, normal};
+    use crate::twin::inverse;
     use proptest::prelude::*;
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::SeedableRng;
 
     fn problem(n: usize, rank: usize, seed: u64) -> (Mat<f64>, Vec<f64>, Vec<f64>, Vec<f64>) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let k = gram(&normal(n, rank, &mut rng));
-        let mut vector = || normal(n, 1, &mut rng).col_as_slice(0).to_vec();
+        let k = gram(&normal(&mut rng, n, rank));
+        let mut vector = || normal(&mut rng, n, 1).col_as_slice(0).to_vec();
         let (w, b, a) = (vector(), vector(), vector());
         (k, w.iter().map(|w| (3.0 * w).exp()).collect(), b, a)
     }
@@ -303,10 +304,10 @@ mod tests {
             let (k, mut w, b, a) = problem(n, rank, seed);
             w[0] = 0.0;
             let mut rng = ChaCha8Rng::seed_from_u64(seed + 1);
-            let mut vector = || normal(n, 1, &mut rng).col_as_slice(0).to_vec();
+            let mut vector = || normal(&mut rng, n, 1).col_as_slice(0).to_vec();
             let (mubar, vbar, db, da, dw) = (vector(), vector(), vector(), vector(), vector());
             let lbar = 0.7;
-            let d = normal(n, n, &mut rng);
+            let d = normal(&mut rng, n, n);
             let block = Gauss::new(&k, &w, &b, &a).unwrap();
             let (mut kbar, mut abar) = (Mat::zeros(n, n), vec![0.0; n]);
             let adjoint = block.adjoint(&k);

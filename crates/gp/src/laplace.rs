@@ -4,6 +4,7 @@
 //! `E_c = D_c^1/2 B_c^-1 D_c^1/2`, `D_c = diag(pi^c)`, `B_c = I + D_c^1/2 K_c D_c^1/2`, and `M = chol(sum_c E_c)`:
 //! `(K + W^-1)^-1 = E - E R (R' E R)^-1 R' E` where R stacks C identity matrices.
 
+use crate::likelihoods::softmax;
 use crate::linalg::{
     cholesky, dot, gram_of_lower, logdet_of_factor, lower_inverse, lower_product, mul_vec, product,
     sum_any_order, tmul_vec,
@@ -61,7 +62,7 @@ impl Laplace {
         let (mut steps, mut converged) = (0, false);
         while steps < max_steps && !converged {
             steps += 1;
-            let pi = softmax_rows(&x);
+            let pi = softmax::rows(&x);
             let blocks = Blocks::new(&k, &pi)?;
             let target = newton_alpha(&k, &a, y, &x, &pi, &blocks);
             let mut step = 1.0;
@@ -82,7 +83,7 @@ impl Laplace {
                 }
             }
         }
-        let pi = softmax_rows(&x);
+        let pi = softmax::rows(&x);
         let blocks = Blocks::new(&k, &pi)?;
         let residual = Mat::from_fn(n, classes, |i, c| f64::from(y[i] == c) - pi[(i, c)]);
         let log_marginal = psi - 0.5 * blocks.logdet;
@@ -239,22 +240,12 @@ fn forward(k: &[Mat<f64>], a: &Mat<f64>, alpha: &Mat<f64>) -> Mat<f64> {
 
 /// `sum_n log softmax(x_n)_{y_n} - (x - a)' K^-1 (x - a) / 2`.
 fn log_posterior(x: &Mat<f64>, alpha: &Mat<f64>, a: &Mat<f64>, y: &[usize]) -> f64 {
-    let likelihood: f64 = (0..x.nrows()).map(|i| x[(i, y[i])] - log_sum_exp(x, i)).sum();
+    let log = softmax::log_rows(x);
+    let likelihood: f64 = (0..x.nrows()).map(|i| log[(i, y[i])]).sum();
     let mut quadratic: Vec<f64> = (0..x.ncols())
         .map(|c| (0..x.nrows()).map(|i| alpha[(i, c)] * (x[(i, c)] - a[(i, c)])).sum())
         .collect();
     likelihood - 0.5 * sum_any_order(&mut quadratic)
-}
-
-fn log_sum_exp(x: &Mat<f64>, row: usize) -> f64 {
-    let largest = (0..x.ncols()).map(|c| x[(row, c)]).fold(f64::NEG_INFINITY, f64::max);
-    let mut terms: Vec<f64> = (0..x.ncols()).map(|c| (x[(row, c)] - largest).exp()).collect();
-    largest + sum_any_order(&mut terms).ln()
-}
-
-fn softmax_rows(x: &Mat<f64>) -> Mat<f64> {
-    let totals: Vec<f64> = (0..x.nrows()).map(|i| log_sum_exp(x, i)).collect();
-    Mat::from_fn(x.nrows(), x.ncols(), |i, c| (x[(i, c)] - totals[i]).exp())
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
-//! Every inference of the logistic-softmax model against elliptical slice sampling on small few-shot tasks.
+//! Every inference against elliptical slice sampling on small few-shot tasks, within the errors measured for such tasks.
 
 use faer::Mat;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
-use siskin_gp::gibbs::{Chains, LogisticSoftmaxGibbs};
+use siskin_gp::gibbs::{Chains, LogisticSoftmaxGibbs, OneVsEachGibbs};
 use siskin_gp::inference::{NaturalOptions, Order, Start, Stop, infer, natural};
-use siskin_gp::likelihoods::logistic_softmax;
+use siskin_gp::likelihoods::{logistic_softmax, one_vs_each, softmax};
+use siskin_gp::ove::OveMeanField;
 use siskin_gp::predict::Posterior;
 use siskin_gp::quadrature::Precision;
 use siskin_gp::{Query, Task};
 
-/// A 5-way task of noisy clusters under the cosine kernel: N support points and 20 queries.
+/// A task of noisy clusters under the cosine kernel: N support points and 20 queries.
 struct Problem {
     task: Task,
     query: Query,
@@ -21,14 +22,14 @@ struct Problem {
 }
 
 const QUERIES: usize = 20;
-const CLASSES: usize = 5;
 
-fn problem(tau: f64, a: f64) -> Problem {
+/// Few-shot tasks: `way` classes with `shot` examples each, output scale `scale`.
+fn problem(way: usize, shot: usize, scale: f64, tau: f64, a: f64) -> Problem {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
-    let (n, d, scale) = (CLASSES, 8, 0.69);
+    let (n, d) = (way * shot, 8);
     let total = n + QUERIES;
-    let label = |i: usize| i % CLASSES;
-    let centre = Mat::from_fn(CLASSES, d, |_, _| rng.sample::<f64, _>(StandardNormal).abs());
+    let label = |i: usize| i % way;
+    let centre = Mat::from_fn(way, d, |_, _| rng.sample::<f64, _>(StandardNormal).abs());
     let z = Mat::from_fn(total, d, |i, j| {
         (centre[(label(i), j)] + 0.7 * rng.sample::<f64, _>(StandardNormal)).max(0.0) + 0.01
     });
@@ -37,29 +38,38 @@ fn problem(tau: f64, a: f64) -> Problem {
     let joint = Mat::from_fn(total, total, |i, j| scale * gram[(i, j)] / (norm[i] * norm[j]));
     let k = Mat::from_fn(n, n, |i, j| joint[(i, j)]);
     let ks = Mat::from_fn(n, QUERIES, |i, q| joint[(i, n + q)]);
-    let fill = |rows: usize, value: f64| Mat::from_fn(rows, CLASSES, |_, _| value);
-    let task = Task::new(vec![k; CLASSES], (0..n).map(label).collect(), fill(n, a), tau).unwrap();
-    let query = Query { ks: vec![ks; CLASSES], kss: fill(QUERIES, scale), astar: fill(QUERIES, a) };
+    let fill = |rows: usize, value: f64| Mat::from_fn(rows, way, |_, _| value);
+    let task = Task::new(vec![k; way], (0..n).map(label).collect(), fill(n, a), tau).unwrap();
+    let query = Query { ks: vec![ks; way], kss: fill(QUERIES, scale), astar: fill(QUERIES, a) };
     Problem { task, query, joint, a }
 }
 
 /// Mean class probabilities of the queries over an elliptical slice chain (Murray, Adams and MacKay 2010).
 fn truth(p: &Problem, sweeps: usize) -> Mat<f64> {
-    let (n, total) = (p.task.points(), p.joint.nrows());
+    let likelihood = |f: &[f64], y: usize| logistic_softmax::log_probs(f, p.task.tau()).unwrap()[y];
+    slice_chain(p, sweeps, likelihood, |f| logistic_softmax::probs(f, p.task.tau()).unwrap())
+}
+
+/// The mean of `wanted` at the queries over a chain with the given log-likelihood.
+fn slice_chain(
+    p: &Problem,
+    sweeps: usize,
+    likelihood: impl Fn(&[f64], usize) -> f64,
+    wanted: impl Fn(&[f64]) -> Vec<f64>,
+) -> Mat<f64> {
+    let (n, total, classes) = (p.task.points(), p.joint.nrows(), p.task.classes());
     let eigen = p.joint.self_adjoint_eigen(faer::Side::Lower).unwrap();
     let (u, lambda) = (eigen.U(), eigen.S().column_vector());
     let root = Mat::from_fn(total, total, |i, j| u[(i, j)] * lambda[j].max(0.0).sqrt());
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let draw = |rng: &mut ChaCha8Rng| {
-        &root * Mat::from_fn(total, CLASSES, |_, _| rng.sample::<f64, _>(StandardNormal))
+        &root * Mat::from_fn(total, classes, |_, _| rng.sample::<f64, _>(StandardNormal))
     };
-    let row = |f: &Mat<f64>, i: usize| (0..CLASSES).map(|c| p.a + f[(i, c)]).collect::<Vec<f64>>();
-    let log_lik = |f: &Mat<f64>| -> f64 {
-        (0..n).map(|i| logistic_softmax::log_probs(&row(f, i), p.task.tau()).unwrap()[p.task.y()[i]]).sum()
-    };
+    let row = |f: &Mat<f64>, i: usize| (0..classes).map(|c| p.a + f[(i, c)]).collect::<Vec<f64>>();
+    let log_lik = |f: &Mat<f64>| -> f64 { (0..n).map(|i| likelihood(&row(f, i), p.task.y()[i])).sum() };
     let mut f = draw(&mut rng);
     let mut current = log_lik(&f);
-    let mut probs = Mat::<f64>::zeros(QUERIES, CLASSES);
+    let mut probs = Mat::<f64>::zeros(QUERIES, classes);
     let warm = sweeps / 10;
     for sweep in 0..sweeps + warm {
         let nu = draw(&mut rng);
@@ -82,7 +92,7 @@ fn truth(p: &Problem, sweeps: usize) -> Mat<f64> {
         }
         if sweep >= warm {
             for q in 0..QUERIES {
-                let at = logistic_softmax::probs(&row(&f, n + q), p.task.tau()).unwrap();
+                let at = wanted(&row(&f, n + q));
                 at.into_iter().enumerate().for_each(|(c, p)| probs[(q, c)] += p / sweeps as f64);
             }
         }
@@ -114,7 +124,7 @@ fn probabilities(p: &Problem, posterior: Posterior) -> Mat<f64> {
 /// Mean over the queries of `KL(truth || other)`.
 fn divergence(truth: &Mat<f64>, other: &Mat<f64>) -> f64 {
     let term = |q: usize, c: usize| truth[(q, c)] * (truth[(q, c)] / other[(q, c)]).ln();
-    (0..QUERIES).map(|q| (0..CLASSES).map(|c| term(q, c)).sum::<f64>()).sum::<f64>() / QUERIES as f64
+    (0..QUERIES).map(|q| (0..truth.ncols()).map(|c| term(q, c)).sum::<f64>()).sum::<f64>() / QUERIES as f64
 }
 
 fn largest_difference(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
@@ -122,15 +132,15 @@ fn largest_difference(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
 }
 
 fn confidence(p: &Mat<f64>) -> f64 {
-    (0..QUERIES).map(|q| (0..CLASSES).map(|c| p[(q, c)]).fold(0.0, f64::max)).sum::<f64>() / QUERIES as f64
+    (0..QUERIES).map(|q| (0..p.ncols()).map(|c| p[(q, c)]).fold(0.0, f64::max)).sum::<f64>() / QUERIES as f64
 }
 
 #[test]
 fn at_temperature_one_all_methods_are_close() {
-    let p = problem(1.0, 0.0);
+    let p = problem(5, 1, 0.69, 1.0, 0.0);
     let exact = truth(&p, 30_000);
     // Mean field is off by 0.001 to 0.005 here, the chain's own error is some 0.003.
-    for order in [Order::Joint, Order::Collapsed] {
+    for order in [Order::Paper, Order::Joint, Order::Collapsed] {
         let d = largest_difference(&exact, &mean_field(&p, order));
         assert!(d < 0.008, "{order:?}: {d}");
     }
@@ -142,7 +152,7 @@ fn at_temperature_one_all_methods_are_close() {
 
 #[test]
 fn at_low_temperature_mean_field_is_under_confident_and_the_direct_bound_is_not() {
-    let p = problem(0.2, 0.0);
+    let p = problem(5, 1, 0.69, 0.2, 0.0);
     let exact = truth(&p, 30_000);
     let (joint, direct) = (mean_field(&p, Order::Joint), direct(&p));
     let d = largest_difference(&exact, &joint);
@@ -155,7 +165,7 @@ fn at_low_temperature_mean_field_is_under_confident_and_the_direct_bound_is_not(
 
 #[test]
 fn with_a_negative_mean_mean_field_is_over_confident_and_the_direct_bound_stays_close() {
-    let p = problem(0.2, -5.0);
+    let p = problem(5, 1, 0.69, 0.2, -5.0);
     let exact = truth(&p, 30_000);
     let direct = divergence(&exact, &direct(&p));
     assert!(direct < 0.004, "direct: {direct}");
@@ -164,5 +174,71 @@ fn with_a_negative_mean_mean_field_is_over_confident_and_the_direct_bound_stays_
         let d = divergence(&exact, &q);
         assert!(d > 20.0 * direct, "{order:?}: {d}, direct {direct}");
         assert!(confidence(&q) > confidence(&exact) + 0.1);
+    }
+}
+
+/// 3-way 2-shot, N = 6. Mean field there is off by up to 0.024, the chain by up to 0.03 at this prior mean.
+#[test]
+fn three_ways_two_shots_at_temperature_one_with_a_negative_mean() {
+    let p = problem(3, 2, 0.69, 1.0, -5.0);
+    let exact = truth(&p, 40_000);
+    for order in [Order::Paper, Order::Joint, Order::Collapsed] {
+        let d = largest_difference(&exact, &mean_field(&p, order));
+        assert!(d < 0.054, "{order:?}: {d}");
+    }
+    let d = divergence(&exact, &direct(&p));
+    assert!(d < 0.001, "direct: {d}");
+}
+
+/// 2-way 3-shot at a large output scale: mean field is under-confident by up to 0.26, the direct bound diverges by 0.0006.
+#[test]
+fn two_ways_three_shots_with_a_large_scale() {
+    let p = problem(2, 3, 5.0, 0.2, 0.0);
+    let exact = truth(&p, 40_000);
+    for order in [Order::Joint, Order::Collapsed] {
+        let q = mean_field(&p, order);
+        let d = largest_difference(&exact, &q);
+        assert!(d < 0.26 && confidence(&q) < confidence(&exact), "{order:?}: {d}");
+    }
+    let d = divergence(&exact, &direct(&p));
+    assert!(d < 0.002, "direct: {d}");
+    // A chain's own prediction is off by some 0.4 here: 0.01 in the mean of 1500. The sampler mixes slowly at this scale:
+    // after 25 sweeps from the prior it is still off by 0.055.
+    let d = largest_difference(&exact, &gibbs(&p, 1500, 150));
+    assert!(d < 0.04, "Gibbs: {d}");
+}
+
+/// 3-way 2-shot at tau = 0.5, a = -5: mean field is over-confident by up to 0.34, the direct bound diverges by 0.0001.
+#[test]
+fn three_ways_two_shots_at_a_middle_temperature() {
+    let p = problem(3, 2, 0.69, 0.5, -5.0);
+    let exact = truth(&p, 40_000);
+    let direct = divergence(&exact, &direct(&p));
+    assert!(direct < 0.002, "direct: {direct}");
+    for order in [Order::Joint, Order::Collapsed] {
+        let q = mean_field(&p, order);
+        let d = largest_difference(&exact, &q);
+        assert!(d < 0.37 && divergence(&exact, &q) > 10.0 * direct, "{order:?}: {d}");
+        assert!(confidence(&q) > confidence(&exact));
+    }
+}
+
+/// One-vs-each: the score of a query is the posterior mean of its log-likelihood.
+#[test]
+fn one_vs_each_by_gibbs_and_mean_field() {
+    let p = problem(3, 2, 0.69, 1.0, 0.0);
+    let all = |f: &[f64]| (0..3).map(|k| one_vs_each::log_likelihood(f, k).unwrap()).collect::<Vec<_>>();
+    let exact = slice_chain(&p, 40_000, |f, y| all(f)[y], all);
+    let run = OneVsEachGibbs::run(&p.task, &Chains { chains: 400, sweeps: 15, seed: 2 }).unwrap();
+    let d = largest_difference(&exact, &run.scores(&p.query).unwrap());
+    assert!(d < 0.05, "Gibbs: {d}");
+    let fit = OveMeanField::new(&p.task, 2000, 1e-10).unwrap();
+    let at = fit.predict(&p.query.ks, &p.query.kss, &p.query.astar).unwrap();
+    let probs = fit.published_probabilities(&at).unwrap();
+    let row = |q: usize| (0..3).map(|c| exact[(q, c)]).collect::<Vec<_>>();
+    for q in 0..QUERIES {
+        for (c, want) in softmax::probs(&row(q), 1.0).unwrap().into_iter().enumerate() {
+            assert!((probs[(q, c)] - want).abs() < 0.02, "query {q}: {} and {want}", probs[(q, c)]);
+        }
     }
 }

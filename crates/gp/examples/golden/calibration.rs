@@ -1,7 +1,7 @@
 //! `calibration.json`: reliability bins, ECE and MCE of `siskin-calib`.
 
 use serde::Deserialize;
-use siskin_calib::{Predictions, Reliability};
+use siskin_calib::{Reliability, top};
 
 use crate::report::{Case, Report};
 
@@ -44,10 +44,18 @@ pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
 }
 
 fn one(case: &mut Case, want: &Want, tol: f64) {
-    let classes = want.probs.first().map_or(0, Vec::len);
-    let predictions = Predictions::new(want.probs.concat(), want.labels.clone(), classes);
-    let Some(predictions) = case.try_run("predictions", predictions) else { return };
-    let Some(got) = case.try_run("reliability", Reliability::new(&predictions, want.n_bins)) else { return };
+    // The schema speaks of confidences alone: a row need not sum to 1 (a confidence of 0, which is in no bin, cannot).
+    let (confidences, correct): (Vec<f64>, Vec<bool>) = want
+        .probs
+        .iter()
+        .zip(&want.labels)
+        .map(|(row, &label)| {
+            let (class, confidence) = top(row);
+            (confidence, class == label)
+        })
+        .unzip();
+    let got = Reliability::of_confidences(&confidences, &correct, want.n_bins);
+    let Some(got) = case.try_run("reliability", got) else { return };
     case.abs("ECE", &[got.ece()], &[want.ece], tol);
     case.abs("MCE", &[got.mce()], &[want.mce], tol);
     let filled = got.bins.iter().filter(|bin| bin.count > 0).count();

@@ -16,6 +16,8 @@ pub(super) struct Collapsed {
     pub(super) sites: Sites,
     /// The collapsed bound at the current q(F).
     pub(super) bound: f64,
+    /// Whether the last sweep gained less than asked.
+    pub(super) rested: bool,
     blocks: Vec<(Conditional, Vec<f64>)>,
 }
 
@@ -32,7 +34,8 @@ impl Collapsed {
             let next = Self::sweep(x, Sites::new(Map::Collapsed, x.y, &state.mu, &state.v))?;
             let gain = next.bound - state.bound;
             state = next;
-            if gain < rest * x.points() as f64 {
+            state.rested = gain < rest * x.points() as f64;
+            if state.rested {
                 break;
             }
         }
@@ -66,7 +69,7 @@ impl Collapsed {
                 (0..classes).map(|c| -Tilt::new(mu[(i, c)], v[(i, c)]).rho.exp_m1()).collect();
             bound += Tilt::new(-mu[(i, own)], v[(i, own)]).rho - sum_any_order(&mut missing).ln();
         }
-        Ok(Self { mu, v, sites, bound, blocks })
+        Ok(Self { mu, v, sites, bound, rested: false, blocks })
     }
 
     /// The bound and its slope by the envelope rule, `dK = (g g' - R)/2`, `da = g`, in the units of the task.
@@ -106,5 +109,8 @@ mod tests {
         assert!((end.value - want.value).abs() < 1e-10);
         assert!(end.dk.iter().zip(&want.dk).all(|(a, b)| (a - b).norm_max() < 1e-9));
         assert!((end.dtau - want.dtau).abs() < 1e-8);
+        // Running out of sweeps is told.
+        assert!(!Collapsed::run(&x, None, 2, 1e-9).unwrap().rested);
+        assert!(Collapsed::run(&x, None, 2000, 1e-9).unwrap().rested);
     }
 }

@@ -28,6 +28,9 @@ pub struct Learned {
     pub evaluations: usize,
     /// Whether L-BFGS came to rest; if not, the best point met is used.
     pub converged: bool,
+    /// Whether the posterior given all training points came to rest within its sweeps or steps; if not, it is the one
+    /// reached.
+    pub posterior_converged: bool,
 }
 
 /// A parameter moves at most this far from its start (in log units, the mean in its own): `start + REACH tanh(u / REACH)`.
@@ -221,6 +224,7 @@ pub(super) fn learn(
         bound: -value * y.len() as f64,
         evaluations: memory.evaluations,
         converged,
+        posterior_converged: false,
     };
     Ok((kernel, learned))
 }

@@ -149,10 +149,12 @@ impl GpClassifier {
         let subset = spread_subset(y, classes, self.learn_points);
         let small = Mat::from_fn(subset.len(), x.ncols(), |i, j| x[(subset[i], j)]);
         let small_y: Vec<usize> = subset.iter().map(|&i| y[i]).collect();
-        let (kernel, learned) = learn(self, start, &small, &small_y, classes)?;
+        let (kernel, mut learned) = learn(self, start, &small, &small_y, classes)?;
         let features = kernel.features(x.as_ref())?;
         let guess = posterior::Guess { x: &small, y: &small_y };
-        let posterior = Fitted::new(self, &kernel, &learned, &features, y, classes, Some(guess))?;
+        let (posterior, converged) =
+            Fitted::new(self, &kernel, &learned, &features, y, classes, Some(guess))?;
+        learned.posterior_converged = converged;
         let y = y.to_vec();
         self.fitted = Some(Model { standardiser, kernel, x, features, y, classes, posterior, learned });
         Ok(())

@@ -9,6 +9,7 @@ use crate::kernels::{Features, Kernel};
 use crate::laplace::Laplace;
 use crate::likelihoods::softmax;
 use crate::linalg::sum_any_order;
+use crate::objective::natural_bound;
 use crate::ove::OveMeanField;
 use crate::predict::Posterior;
 use crate::quadrature::Precision;
@@ -77,17 +78,7 @@ fn collapsed_bound(task: &Task, state: &mut Option<Marginals>) -> Result<Gradien
 /// The direct bound at the end of natural-gradient ascent; its slope by the envelope rule.
 fn direct_bound(task: &Task) -> Result<Gradient> {
     let options = NaturalOptions { max_steps: 60, tolerance: 1e-4, precision: Precision::Fast };
-    let fit = natural(&task.standardise(), options)?;
-    let mut abar = Mat::zeros(task.points(), task.classes());
-    let mut kbar = Vec::with_capacity(task.classes());
-    for (c, block) in fit.blocks.iter().enumerate() {
-        let r = block.r();
-        kbar.push(Mat::from_fn(task.points(), task.points(), |i, j| {
-            0.5 * (block.g[i] * block.g[j] - r[(i, j)])
-        }));
-        abar.col_as_slice_mut(c).copy_from_slice(&block.g);
-    }
-    Ok(task.gradient(fit.bound(), kbar, abar))
+    Ok(natural_bound(task, options)?.0)
 }
 
 /// The sum of all entries, in an order that does not depend on the names of the classes.
@@ -133,6 +124,7 @@ pub(super) struct Guess<'a> {
 }
 
 impl Fitted {
+    /// The posterior, and whether its iteration came to rest.
     pub(super) fn new(
         settings: &GpClassifier,
         kernel: &Kernel,
@@ -141,20 +133,28 @@ impl Fitted {
         y: &[usize],
         classes: usize,
         guess: Option<Guess<'_>>,
-    ) -> Result<Self> {
+    ) -> Result<(Self, bool)> {
         let base = kernel.within(features);
         let task = task(kernel.scaled(&base, classes), y, learned.tau, learned.prior_mean)?;
         Ok(match settings.likelihood {
             Likelihood::LogisticSoftmax => {
-                let sites = match settings.inference {
+                let (sites, converged) = match settings.inference {
                     Inference::Collapsed => collapsed_sites(kernel, features, &task, guess)?,
                     Inference::Direct => direct_sites(&task)?,
                 };
-                Self::from_sites(&task, sites)?
+                (Self::from_sites(&task, sites)?, converged)
             }
-            Likelihood::Softmax => Self::Softmax(Laplace::new(&task, SWEEPS)?),
-            Likelihood::OneVsEach => Self::OneVsEach(OveMeanField::new(&task, SWEEPS, 1e-6)?),
-            Likelihood::Gaussian => Self::Gaussian(LabelRegression::new(&task, learned.noise)?),
+            Likelihood::Softmax => {
+                let fit = Laplace::new(&task, SWEEPS)?;
+                let converged = fit.converged;
+                (Self::Softmax(fit), converged)
+            }
+            Likelihood::OneVsEach => {
+                let fit = OveMeanField::new(&task, SWEEPS, 1e-6)?;
+                let converged = fit.converged;
+                (Self::OneVsEach(fit), converged)
+            }
+            Likelihood::Gaussian => (Self::Gaussian(LabelRegression::new(&task, learned.noise)?), true),
         })
     }
 
@@ -213,7 +213,7 @@ fn collapsed_sites(
     features: &Features,
     task: &Task,
     guess: Option<Guess<'_>>,
-) -> Result<Sites> {
+) -> Result<(Sites, bool)> {
     let start = match guess.filter(|guess| guess.y.len() < task.points()) {
         None => None,
         Some(guess) => {
@@ -231,16 +231,16 @@ fn collapsed_sites(
         }
     };
     let fit = Collapsed::run(&task.standardise(), start, SWEEPS, REST_GAIN)?;
-    Ok(Sites { b: fit.sites.b, w: fit.sites.w })
+    Ok((Sites { b: fit.sites.b, w: fit.sites.w }, fit.rested))
 }
 
-fn direct_sites(task: &Task) -> Result<Sites> {
+fn direct_sites(task: &Task) -> Result<(Sites, bool)> {
     let fit = natural(
         &task.standardise(),
         NaturalOptions { max_steps: SWEEPS, tolerance: 1e-4, ..Default::default() },
     )?;
     let w = Mat::from_fn(task.points(), task.classes(), |i, c| fit.blocks[c].w[i]);
-    Ok(Sites { b: fit.b, w })
+    Ok((Sites { b: fit.b, w }, fit.converged))
 }
 
 /// `E softmax(f / tau)` over correlated Gaussians by [`DRAWS`] draws of a fixed stream, each with its mirror image.

@@ -173,7 +173,7 @@ impl Reader<'_> {
             };
             Fitted::rebuild(&kernel, &learned, &features, &y, classes, sites)?
         } else {
-            Fitted::new(&out, &kernel, &learned, &features, &y, classes, None)?
+            Fitted::new(&out, &kernel, &learned, &features, &y, classes, None)?.0
         };
         out.fitted = Some(Model { standardiser, kernel, x, features, y, classes, posterior, learned });
         Ok(out)

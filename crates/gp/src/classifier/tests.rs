@@ -31,6 +31,7 @@ fn every_likelihood_learns_the_clusters() {
             }
             let mut model = GpClassifier { likelihood, inference, ..Default::default() };
             model.fit(x.as_ref(), &y).unwrap();
+            assert!(model.learned().unwrap().posterior_converged, "{likelihood:?} {inference:?}");
             let at = model.predictions(x_new.as_ref()).unwrap();
             let correct = at.classes().iter().zip(&y_new).filter(|(a, b)| a == b).count();
             let loss = log_loss(&at.probs, &y_new);

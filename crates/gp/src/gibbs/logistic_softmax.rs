@@ -279,9 +279,9 @@ fn draw_latent<R: Rng + ?Sized>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ls_evidence, random_query};
+    use super::super::testing::{assert_estimators, assert_fisher, ls_evidence, random_query};
     use super::*;
-    use crate::testing::{inner, moved, normal, random_task, slope, symmetric};
+    use crate::testing::random_task;
     use proptest::prelude::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
@@ -305,32 +305,9 @@ mod tests {
         fn gradients_against_differences(seed in 0u64..10_000, n in 3usize..6, c in 2usize..4, tau in 0.5f64..1.5) {
             let task = random_task(seed, n, c, tau);
             let sites = sites_of(&task, seed);
-            let at = |task: &Task| {
-                let gibbs = LogisticSoftmaxGibbs::given_sites(task, sites.clone()).unwrap();
-                gibbs.marginal_likelihood()
-            };
-            let gradient = at(&task);
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let (dk, da) = (symmetric(&mut rng, n, c), normal(&mut rng, n, c));
-            let analytic = inner(&gradient.dk, &dk) + crate::linalg::inner(&gradient.da, &da) + gradient.dtau;
-            let numeric = slope(|h| at(&moved(&task, &dk, &da, 1.0, h)).value, 1e-3);
-            prop_assert!((analytic - numeric).abs() < 1e-7 * (1.0 + analytic.abs()), "ML {analytic} and {numeric}");
-
-            let (query, directions) = (random_query(&mut rng, n, 4, c), random_query(&mut rng, n, 4, c));
-            let y = [0, 1, c - 1, 0];
-            let loss = |h: f64| {
-                let task = moved(&task, &dk, &da, 0.0, h);
-                let gibbs = LogisticSoftmaxGibbs::given_sites(&task, sites.clone()).unwrap();
-                gibbs.predictive_likelihood(&query.moved(&directions, h), &y).unwrap()
-            };
-            let gradient = loss(0.0);
-            let analytic = inner(&gradient.dk, &dk)
-                + crate::linalg::inner(&gradient.da, &da)
-                + inner(&gradient.dks, &directions.ks)
-                + crate::linalg::inner(&gradient.dkss, &directions.kss)
-                + crate::linalg::inner(&gradient.dastar, &directions.astar);
-            let numeric = slope(|h| loss(h).value, 1e-3);
-            prop_assert!((analytic - numeric).abs() < 1e-7 * (1.0 + analytic.abs()), "PL {analytic} and {numeric}");
+            let at = |task: &Task| LogisticSoftmaxGibbs::given_sites(task, sites.clone()).unwrap();
+            let pl = |task: &Task, query: &Query, y: &[usize]| at(task).predictive_likelihood(query, y).unwrap();
+            assert_estimators(&task, seed, |task| at(task).marginal_likelihood(), pl);
         }
     }
 
@@ -340,13 +317,7 @@ mod tests {
         let task = random_task(11, 2, 2, 0.7);
         let settings = Chains { chains: 4000, sweeps: 12, seed: 3 };
         let estimate = LogisticSoftmaxGibbs::run(&task, &settings).unwrap().marginal_likelihood();
-        let mut rng = ChaCha8Rng::seed_from_u64(1);
-        for _ in 0..3 {
-            let (dk, da) = (symmetric(&mut rng, 2, 2), normal(&mut rng, 2, 2));
-            let exact = -slope(|h| ls_evidence(&moved(&task, &dk, &da, 0.0, h)), 1e-2) / 2.0;
-            let got = inner(&estimate.dk, &dk) + crate::linalg::inner(&estimate.da, &da);
-            assert!((got - exact).abs() < 0.015, "{got} and {exact}");
-        }
+        assert_fisher(&task, &estimate, ls_evidence);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Random queries, and the exact log evidence of the smallest tasks by a tensor trapezoid rule.
 
-use super::Query;
+use super::{Query, QueryGradient};
 use crate::special::log_sigmoid;
-use crate::testing::normal;
-use crate::{Standard, Task};
+use crate::testing::{inner, moved, normal, slope, symmetric};
+use crate::{Gradient, Standard, Task};
 use faer::{Mat, Scale};
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 /// Small cross-kernels under prior variances large enough for them.
@@ -71,4 +72,45 @@ pub(super) fn ove_evidence(task: &Task) -> f64 {
         .map(|(psi, w)| w * (log_sigmoid(psi[0]) + log_sigmoid(psi[1])).exp())
         .sum::<f64>()
         .ln()
+}
+
+/// The gradients of ML and PL along random directions against central differences, the samples held.
+pub(super) fn assert_estimators(
+    task: &Task,
+    seed: u64,
+    ml: impl Fn(&Task) -> Gradient,
+    pl: impl Fn(&Task, &Query, &[usize]) -> QueryGradient,
+) {
+    let (n, c) = (task.points(), task.classes());
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let (dk, da) = (symmetric(&mut rng, n, c), normal(&mut rng, n, c));
+    let flat = crate::linalg::inner;
+    let gradient = ml(task);
+    let analytic = inner(&gradient.dk, &dk) + flat(&gradient.da, &da) + gradient.dtau;
+    let numeric = slope(|h| ml(&moved(task, &dk, &da, 1.0, h)).value, 1e-3);
+    assert!((analytic - numeric).abs() < 1e-7 * (1.0 + analytic.abs()), "ML {analytic} and {numeric}");
+
+    let (query, along) = (random_query(&mut rng, n, 4, c), random_query(&mut rng, n, 4, c));
+    let y = [0, 1, c - 1, 0];
+    let gradient = pl(task, &query, &y);
+    let analytic = inner(&gradient.dk, &dk)
+        + flat(&gradient.da, &da)
+        + inner(&gradient.dks, &along.ks)
+        + flat(&gradient.dkss, &along.kss)
+        + flat(&gradient.dastar, &along.astar)
+        + gradient.dtau;
+    let numeric = slope(|h| pl(&moved(task, &dk, &da, 1.0, h), &query.moved(&along, h), &y).value, 1e-3);
+    assert!((analytic - numeric).abs() < 1e-7 * (1.0 + analytic.abs()), "PL {analytic} and {numeric}");
+}
+
+/// Fisher's identity for two points: the mean over converged chains is the gradient of the exact log evidence.
+pub(super) fn assert_fisher(task: &Task, estimate: &Gradient, evidence: impl Fn(&Task) -> f64) {
+    let (n, c) = (task.points(), task.classes());
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for _ in 0..3 {
+        let (dk, da) = (symmetric(&mut rng, n, c), normal(&mut rng, n, c));
+        let exact = -slope(|h| evidence(&moved(task, &dk, &da, 0.0, h)), 1e-2) / n as f64;
+        let got = inner(&estimate.dk, &dk) + crate::linalg::inner(&estimate.da, &da);
+        assert!((got - exact).abs() < 0.015, "{got} and {exact}");
+    }
 }

@@ -88,7 +88,7 @@ fn inner(a: &[Vec<f64>], b: &[Vec<f64>]) -> f64 {
 mod tests {
     use super::*;
 
-    /// A linear iteration with three rates: the fixed point after four steps, to the ridge.
+    /// A linear iteration with three rates: four steps give the fixed point, but for the ridge. Plain steps are 0.6 of it away.
     #[test]
     fn a_linear_iteration_is_solved() {
         let fixed = |i: usize, c: usize| (1 + i + 2 * c) as f64 / 3.0;
@@ -106,7 +106,7 @@ mod tests {
             sites = target;
         }
         let found = history.extrapolate(&mu, &v).unwrap();
-        assert!((0..3).all(|i| (0..2).all(|c| (found.w[(i, c)] - fixed(i, c)).abs() < 1e-6)));
+        assert!((0..3).all(|i| (0..2).all(|c| (found.w[(i, c)] - fixed(i, c)).abs() < 1e-4)));
         history.restart();
         assert!(history.extrapolate(&mu, &v).is_none());
     }

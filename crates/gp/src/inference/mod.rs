@@ -186,7 +186,7 @@ fn largest_change(x: &crate::Standard<'_>, before: &State, after: &State) -> f64
 mod tests {
     use super::*;
     use crate::objective::{Bound, bound};
-    use crate::twin::{random_task, ranked_task};
+    use crate::testing::ranked_task;
     use proptest::prelude::*;
 
     /// The task with class `c` renamed to `names[c]`.
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn all_ascents_of_one_family_meet() {
-        let task = random_task(6, 3, 0.7, 0.0, 4);
+        let task = ranked_task(6, 3, 8, 0.7, 0.0, 4);
         let stop = Stop::Tolerance { tol: 1e-13, max_steps: 5000 };
         let fits =
             [Order::Joint, Order::Exact, Order::Paper].map(|o| infer(&task, o, &Start::Prior, stop).unwrap());
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn non_convergence_is_reported() {
-        let task = random_task(8, 3, 0.2, -5.0, 4);
+        let task = ranked_task(8, 3, 10, 0.2, -5.0, 4);
         let fit =
             infer(&task, Order::Exact, &Start::Prior, Stop::Tolerance { tol: 1e-12, max_steps: 3 }).unwrap();
         assert!(!fit.converged && fit.steps == 3 && fit.trace.len() == 3 && fit.change > 1e-12);
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn bad_starts_and_stops_are_named() {
-        let task = random_task(3, 2, 1.0, 0.0, 1);
+        let task = ranked_task(3, 2, 5, 1.0, 0.0, 1);
         let zero = || Mat::<f64>::zeros(3, 2);
         let start = |v0: Mat<f64>, alpha0: Vec<f64>, omega0: Mat<f64>| Start::Given {
             mu0: zero(),

@@ -120,6 +120,15 @@ impl State {
         Ok(state)
     }
 
+    /// q = prior, its marginals without a factorisation.
+    fn prior(task: &Standard<'_>, precision: Precision) -> Result<Self> {
+        let (n, classes) = (task.points(), task.classes());
+        let sites = Pair { w: Mat::zeros(n, classes), b: Mat::zeros(n, classes) };
+        let (mu, v) = (task.a.clone(), Mat::from_fn(n, classes, |i, c| task.k[c][(i, i)]));
+        let fit = expected_log_lik(mu.as_ref(), v.as_ref(), task.y, precision)?;
+        Ok(State { sites, blocks: Vec::new(), mu, v, bound: fit.value, fit, precision })
+    }
+
     fn kl(&self) -> f64 {
         sum_any_order(&mut self.blocks.iter().map(|block| block.kl).collect::<Vec<_>>())
     }
@@ -152,8 +161,7 @@ impl State {
 /// A step that would lower the bound, or leave no Gaussian, is halved. Running out of steps is reported in
 /// [`Natural::converged`], not hidden.
 pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> {
-    let zero = Mat::zeros(task.points(), task.classes());
-    let mut state = State::new(task, Pair { w: zero.clone(), b: zero }, Precision::Fast)?;
+    let mut state = State::prior(task, Precision::Fast)?;
     let mut bounds = vec![state.bound];
     let mut halvings = 0;
     let mut history = History::default();
@@ -183,6 +191,10 @@ pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> 
     state.refine(task, options.precision)?;
     if let Some(last) = bounds.last_mut() {
         *last = state.bound;
+    }
+    if state.blocks.is_empty() {
+        // No step was taken.
+        state = State::new(task, state.sites, options.precision)?;
     }
     let residual = state.sites.distance(&state.target());
     let converged = residual <= options.tolerance;

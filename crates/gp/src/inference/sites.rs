@@ -268,7 +268,7 @@ fn softmax_rho<'t>(tilts: &'t [Tilt], buffer: &mut Vec<f64>) -> impl Fn(usize) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::twin::normal;
+    use crate::testing::normal;
     use proptest::prelude::*;
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::SeedableRng;
@@ -279,7 +279,7 @@ mod tests {
         fn the_adjoint_agrees_with_differences(seed in 0u64..10_000, c in 2usize..6, shift in -12.0..6.0f64) {
             let n = 2;
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let mut random = || normal(n, c, &mut rng);
+            let mut random = || normal(&mut rng, n, c);
             let (mu, v) = (random() + Mat::from_fn(n, c, |_, _| shift), random());
             let v = Mat::from_fn(n, c, |i, j| v[(i, j)].exp());
             let mut bar = SitesBar::zeros(n, c);

@@ -166,7 +166,7 @@ fn value_and_top(tape: &Tape<'_>, kind: Bound) -> (f64, Top) {
 mod tests {
     use super::*;
     use crate::inference::{Stop, infer};
-    use crate::twin::{assert_gradient, normal, random_task, ranked_task};
+    use crate::testing::{assert_gradient, normal, ranked_task};
     use proptest::prelude::*;
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::SeedableRng;
@@ -178,10 +178,10 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let square = |m: Mat<f64>| Mat::from_fn(n, c, |i, j| 0.1 + m[(i, j)] * m[(i, j)]);
         Start::Given {
-            mu0: normal(n, c, &mut rng),
-            v0: square(normal(n, c, &mut rng)),
+            mu0: normal(&mut rng, n, c),
+            v0: square(normal(&mut rng, n, c)),
             alpha0: (0..n).map(|i| 1.5 + i as f64).collect(),
-            omega0: square(normal(n, c, &mut rng)),
+            omega0: square(normal(&mut rng, n, c)),
         }
     }
 
@@ -226,7 +226,7 @@ mod tests {
     fn no_bound_exceeds_the_evidence() {
         // N = 1, C = 2: log p(y) by a fine grid over two independent Gaussians.
         for (tau, a) in [(1.0, 0.0), (0.5, -1.0), (1.0, -3.0)] {
-            let task = random_task(1, 2, tau, a, 5);
+            let task = ranked_task(1, 2, 3, tau, a, 5);
             let evidence = {
                 let grid: Vec<f64> = (-400..=400).map(|i| f64::from(i) * 0.02).collect();
                 let weight = |z: f64| (-0.5 * z * z).exp() * 0.02 / (2.0 * std::f64::consts::PI).sqrt();
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn fixed_point_rules_equal_long_unrolling() {
-        let task = random_task(6, 3, 0.5, -0.3, 2);
+        let task = ranked_task(6, 3, 8, 0.5, -0.3, 2);
         for (kind, order) in [
             (Bound::Profiled, Order::Joint),
             (Bound::General, Order::Exact),
@@ -279,14 +279,14 @@ mod tests {
 
     #[test]
     fn a_gradient_without_convergence_is_refused() {
-        let task = random_task(6, 3, 0.2, -5.0, 2);
+        let task = ranked_task(6, 3, 8, 0.2, -5.0, 2);
         let result = bound_at_fixed_point(&task, Bound::Collapsed, Order::Collapsed, &Start::Prior, 1e-12, 2);
         assert!(matches!(result, Err(crate::Error::NotConverged { steps: 2, .. })));
     }
 
     #[test]
     fn the_trace_is_the_bound() {
-        let task = random_task(5, 4, 0.4, -1.0, 8);
+        let task = ranked_task(5, 4, 7, 0.4, -1.0, 8);
         for order in ORDERS {
             let fit = infer(&task, order, &Start::Prior, Stop::Steps(3)).unwrap();
             for (step, traced) in fit.trace.iter().enumerate() {

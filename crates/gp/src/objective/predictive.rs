@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::Gradient;
     use crate::linalg::inner;
-    use crate::twin::{assert_gradient, gram, normal};
+    use crate::testing::{assert_gradient, gram, normal};
     use proptest::prelude::*;
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::SeedableRng;
@@ -141,7 +141,7 @@ mod tests {
     fn episode(n: usize, m: usize, c: usize, tau: f64, a: f64, seed: u64) -> (Task, Query, Vec<usize>) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let full: Vec<Mat<f64>> =
-            (0..c).map(|_| gram(&(normal(n + m, n + m, &mut rng) * faer::Scale(0.4)))).collect();
+            (0..c).map(|_| gram(&(normal(&mut rng, n + m, n + m) * faer::Scale(0.4)))).collect();
         let k = full.iter().map(|f| f.submatrix(0, 0, n, n).to_owned()).collect();
         let ks = full.iter().map(|f| f.submatrix(0, n, n, m).to_owned()).collect();
         let kss = Mat::from_fn(m, c, |q, j| full[j][(n + q, n + q)]);
@@ -173,7 +173,7 @@ mod tests {
                 let mut rng = ChaCha8Rng::seed_from_u64(seed + 7);
                 let h = 1e-6;
                 let mut compare = |what: &str, bar: &[Mat<f64>], set: &dyn Fn(&mut Query, usize, &Mat<f64>)| {
-                    let d: Vec<Mat<f64>> = bar.iter().map(|b| normal(b.nrows(), b.ncols(), &mut rng)).collect();
+                    let d: Vec<Mat<f64>> = bar.iter().map(|b| normal(&mut rng, b.nrows(), b.ncols())).collect();
                     let value = |e: f64| {
                         let mut moved = query.clone();
                         d.iter().enumerate().for_each(|(j, d)| set(&mut moved, j, &(d * faer::Scale(e))));
