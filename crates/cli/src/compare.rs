@@ -87,7 +87,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             println!("Stopped and saved. Give the same command again to go on.");
             return Ok(());
         }
-        let result = result.map_err(|error| format!("{error:#}"));
+        let result = result.map_err(|error| error.to_string());
         if let Err(why) = &result {
             eprintln!("{} failed: {why}", entry.name);
         }

@@ -31,8 +31,10 @@ pub struct Examined {
 
 /// The run of `config` in `folder`, started or where it stopped; nothing if it is complete.
 pub fn unfinished(folder: &Path, config: &Config, opener: &Opener<'_>) -> Result<Option<Run>> {
-    let Ok(run) = RunFolder::open(folder) else {
-        return Run::start(folder, config.clone(), opener).map(Some);
+    let run = match RunFolder::open(folder) {
+        // A run that was killed before its first save may have a best model and nothing to go on from.
+        Ok(run) if run.last().exists() => run,
+        _ => return Run::start(folder, config.clone(), opener).map(Some),
     };
     let found = run.config()?;
     // The test protocol is no part of training: it may change.
@@ -44,9 +46,7 @@ pub fn unfinished(folder: &Path, config: &Config, opener: &Opener<'_>) -> Result
             changed.join(", ")
         )));
     }
-    let complete = run.best().exists()
-        && run.last().exists()
-        && checkpoint::load(&run.last())?.0.episode >= config.train.episodes;
+    let complete = run.best().exists() && checkpoint::load(&run.last())?.0.episode >= config.train.episodes;
     if complete { Ok(None) } else { Run::resume(folder, opener).map(Some) }
 }
 
