@@ -34,10 +34,15 @@ impl Conformal {
     /// the empirical quantile at `ceil((n + 1)(1 - alpha)) / n`. Coverage of the next example of the same
     /// distribution is then at least `1 - alpha`, and at most `1 - alpha + 1/(n + 1)` if no scores are equal.
     pub fn fit(calibration: &Predictions, rule: SetRule, alpha: f64) -> Result<Self, Error> {
+        Self::of_scores(rule, &rule.scores(calibration), alpha)
+    }
+
+    /// The same from the scores of the true classes, as [`SetRule::scores`] gives them, in any order.
+    pub fn of_scores(rule: SetRule, scores: &[f64], alpha: f64) -> Result<Self, Error> {
         if !(alpha > 0.0 && alpha < 1.0) {
             return Err(Error::Parameter { name: "alpha", value: alpha, range: "between 0 and 1" });
         }
-        let mut scores: Vec<f64> = calibration.iter().map(|(p, y)| rule.score(p, y)).collect();
+        let mut scores = scores.to_vec();
         scores.sort_by(f64::total_cmp);
         // 1 <= k, since alpha < 1; k = n + 1 asks for more than there is.
         let threshold = scores.get(rank(scores.len(), alpha) - 1).copied();
@@ -74,6 +79,11 @@ impl Conformal {
 }
 
 impl SetRule {
+    /// The scores of the true classes.
+    pub fn scores(self, calibration: &Predictions) -> Vec<f64> {
+        calibration.iter().map(|(p, y)| self.score(p, y)).collect()
+    }
+
     /// The score of class `c`. Equal probabilities enter together, so relabelling classes changes nothing.
     fn score(self, p: &[f64], c: usize) -> f64 {
         match self {

@@ -8,13 +8,37 @@ use crate::inference::SignedGauss;
 use crate::likelihoods::logistic_softmax;
 use crate::linalg::{product, sum_any_order};
 use crate::quadrature::{Precision, probabilities::Predictive};
-use crate::{Error, Result};
+use crate::{Error, Result, Task};
 
 /// q(F) on the labelled points, in units of x = f/tau, and the temperature that leads back to f.
 #[derive(Debug, Clone)]
 pub struct Posterior {
     blocks: Vec<SignedGauss>,
     tau: f64,
+}
+
+/// The sites of q(F), [N, C] each: with the task they belong to, enough to have the posterior again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sites {
+    /// Linear terms.
+    pub b: Mat<f64>,
+    /// Precisions.
+    pub w: Mat<f64>,
+}
+
+impl Sites {
+    /// q(F) with these sites: one factorisation for each class.
+    pub fn posterior(&self, task: &Task) -> Result<Posterior> {
+        for m in [&self.b, &self.w] {
+            check_size("rows of the sites", task.points(), m.nrows())?;
+            check_size("columns of the sites", task.classes(), m.ncols())?;
+        }
+        let x = task.standardise();
+        let block = |c: usize| {
+            SignedGauss::new(&x.k[c], self.w.col_as_slice(c), self.b.col_as_slice(c), x.a.col_as_slice(c))
+        };
+        Posterior::new((0..task.classes()).map(block).collect::<Result<Vec<_>>>()?, task.tau())
+    }
 }
 
 /// Independent Gaussian latent values of every class at some points, in units of f.
@@ -42,6 +66,14 @@ impl Posterior {
     /// Number of classes C.
     pub fn classes(&self) -> usize {
         self.blocks.len()
+    }
+
+    /// The sites: `w` of each block, and `b = g + w mu`.
+    pub fn sites(&self) -> Sites {
+        let table = |f: &dyn Fn(&SignedGauss, usize) -> f64| {
+            Mat::from_fn(self.blocks[0].w.len(), self.classes(), |i, c| f(&self.blocks[c], i))
+        };
+        Sites { b: table(&|x, i| x.g[i] + x.w[i] * x.mu[i]), w: table(&|x, i| x.w[i]) }
     }
 
     /// The block of each class.

@@ -40,6 +40,15 @@ pub enum Diet {
     },
 }
 
+/// A method that is a Gaussian process on its features, as it is at test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GpHead {
+    /// Kernel, prior mean and temperature.
+    pub hyper: siskin_gp::episode::Hyper,
+    /// How the posterior of a task is found.
+    pub inference: siskin_gp::episode::Inference,
+}
+
 /// A few-shot classifier that can be trained on episodes and asked for probabilities.
 pub trait Method: Send + Sync {
     /// What [`Method::train_step`] wants.
@@ -56,6 +65,12 @@ pub trait Method: Send + Sync {
 
     /// Probabilities of the query rows of a task, given its labelled support rows.
     fn predict(&self, task: &Task<'_>) -> Result<Prediction>;
+
+    /// Where the predictions are those of a Gaussian process with the logistic-softmax likelihood on the features: that
+    /// process. Its posterior can then be kept, in place of the support.
+    fn gp_head(&self) -> Option<GpHead> {
+        None
+    }
 
     /// Learned scalars worth watching, by name, e.g. the output scale.
     fn scalars(&self) -> Vec<(String, f64)>;

@@ -36,6 +36,29 @@ const KEY: &str = "siskin";
 
 /// Saves atomically: see [`atomic::write`]. The same state gives the same bytes.
 pub fn save(path: &Path, position: &Position, state: &State) -> Result<()> {
+    let json = serde_json::to_string(position).expect("a position is plain data");
+    let bytes = encode(state, KEY, &json).map_err(|why| Error::Checkpoint { path: path.into(), why })?;
+    atomic::write(path, &bytes)
+}
+
+/// Reads a checkpoint back.
+pub fn load(path: &Path) -> Result<(Position, State)> {
+    let bytes = std::fs::read(path).map_err(io("read the checkpoint", path))?;
+    let bad = |why: String| Error::Checkpoint { path: path.into(), why };
+    let (json, state) = decode(&bytes, KEY).map_err(bad)?;
+    let json = json
+        .ok_or_else(|| bad("it has no record of a training run; was it written by `siskin train`?".into()))?;
+    let version = serde_json::from_str::<serde_json::Value>(&json).ok().and_then(|v| v["version"].as_u64());
+    if version != Some(u64::from(VERSION)) {
+        return Err(bad(format!("its format is {version:?}, this program reads {VERSION}")));
+    }
+    let position: Position =
+        serde_json::from_str(&json).map_err(|e| bad(format!("its record is damaged ({e})")))?;
+    Ok((position, state))
+}
+
+/// A state as the bytes of a safetensors file, with one record in its header. The error says why not.
+pub fn encode(state: &State, key: &str, record: &str) -> std::result::Result<Vec<u8>, String> {
     let bytes: Vec<Vec<u8>> = state.0.iter().map(|t| little_endian(&t.values)).collect();
     let views = state.0.iter().zip(&bytes).map(|(tensor, bytes)| {
         let dtype = match tensor.values {
@@ -44,30 +67,17 @@ pub fn save(path: &Path, position: &Position, state: &State) -> Result<()> {
         };
         TensorView::new(dtype, tensor.shape.clone(), bytes).map(|view| (tensor.name.clone(), view))
     });
-    let bad = |e: safetensors::SafeTensorError| Error::Checkpoint { path: path.into(), why: e.to_string() };
-    let views = views.collect::<std::result::Result<Vec<_>, _>>().map_err(bad)?;
-    let json = serde_json::to_string(position).expect("a position is plain data");
-    let metadata = HashMap::from([(KEY.to_string(), json)]);
-    atomic::write(path, &safetensors::serialize(views, Some(metadata)).map_err(bad)?)
+    let views = views.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
+    let metadata = HashMap::from([(key.to_string(), record.to_string())]);
+    safetensors::serialize(views, Some(metadata)).map_err(|e| e.to_string())
 }
 
-/// Reads a checkpoint back.
-pub fn load(path: &Path) -> Result<(Position, State)> {
-    let bytes = std::fs::read(path).map_err(io("read the checkpoint", path))?;
-    let bad = |why: String| Error::Checkpoint { path: path.into(), why };
-    let (_, header) = SafeTensors::read_metadata(&bytes)
-        .map_err(|e| bad(format!("it is not a whole safetensors file ({e})")))?;
-    let json =
-        header.metadata().as_ref().and_then(|m| m.get(KEY)).ok_or_else(|| {
-            bad("it has no record of a training run; was it written by `siskin train`?".into())
-        })?;
-    let version = serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
-    if version != Some(u64::from(VERSION)) {
-        return Err(bad(format!("its format is {version:?}, this program reads {VERSION}")));
-    }
-    let position: Position =
-        serde_json::from_str(json).map_err(|e| bad(format!("its record is damaged ({e})")))?;
-    let tensors = SafeTensors::deserialize(&bytes).map_err(|e| bad(e.to_string()))?;
+/// The record and the state of such bytes. The error says what is wrong with them.
+pub fn decode(bytes: &[u8], key: &str) -> std::result::Result<(Option<String>, State), String> {
+    let (_, header) =
+        SafeTensors::read_metadata(bytes).map_err(|e| format!("it is not a whole safetensors file ({e})"))?;
+    let record = header.metadata().as_ref().and_then(|m| m.get(key)).cloned();
+    let tensors = SafeTensors::deserialize(bytes).map_err(|e| e.to_string())?;
     let mut state = State::default();
     for (name, view) in tensors.tensors() {
         let values = match view.dtype() {
@@ -77,11 +87,11 @@ pub fn load(path: &Path) -> Result<(Position, State)> {
             Dtype::F64 => Values::F64(
                 view.data().chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect(),
             ),
-            other => return Err(bad(format!("tensor `{name}` has type {other:?}"))),
+            other => return Err(format!("tensor `{name}` has type {other:?}")),
         };
         state.0.push(Tensor { name, shape: view.shape().to_vec(), values });
     }
-    Ok((position, state))
+    Ok((record, state))
 }
 
 fn little_endian(values: &Values) -> Vec<u8> {

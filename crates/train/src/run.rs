@@ -113,11 +113,16 @@ impl Model {
 
 /// A fresh method as `config` describes it, for the classes of `data`.
 pub fn new_method(config: &Config, data: &TaskData) -> Result<Box<dyn Method>> {
+    method_for(config, data.split(SplitName::Train).classes.len())
+}
+
+/// A fresh method as `config` describes it, for training data of so many classes.
+pub fn method_for(config: &Config, base_classes: usize) -> Result<Box<dyn Method>> {
     let setup = Setup {
         architecture: architecture(config)?,
         image_size: config.data.image_size as usize,
         way: config.episode.way,
-        base_classes: data.split(SplitName::Train).classes.len(),
+        base_classes,
         seed: config.seed,
         device: config.backbone.device.parse().map_err(siskin_methods::Error::from)?,
     };
@@ -134,7 +139,8 @@ fn architecture(config: &Config) -> Result<Architecture> {
     Ok(config.backbone.name.parse().map_err(siskin_methods::Error::from)?)
 }
 
-fn channels(config: &Config) -> Result<Channels> {
+/// The channels the network of `config` takes.
+pub fn channels(config: &Config) -> Result<Channels> {
     Ok(match architecture(config)?.channels() {
         1 => Channels::One,
         _ => Channels::Three,

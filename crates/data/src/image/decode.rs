@@ -21,13 +21,19 @@ const MAX_ALLOC: u64 = 1 << 30;
 /// Decodes an image; if its shorter side is longer than `shorter_side`, it is made smaller so that it is not,
 /// the aspect ratio kept.
 pub fn decode(bytes: &[u8], shorter_side: Option<u32>) -> Result<Image, Fault> {
+    decode_within(bytes, shorter_side, MAX_PIXELS)
+}
+
+/// [`decode`] with another bound on the number of pixels, of at most [`MAX_PIXELS`].
+pub fn decode_within(bytes: &[u8], shorter_side: Option<u32>, max_pixels: u64) -> Result<Image, Fault> {
     if bytes.is_empty() {
         return Err(Fault::Empty);
     }
     // The decoders are fuzzed, but if one of them panics all the same, that is a bad file and not the end of an import.
-    let decoded = catch_unwind(AssertUnwindSafe(|| decode_full(bytes))).unwrap_or_else(|_| {
-        Err(Fault::Decode { reason: "the decoder gave up in an unforeseen way".into() })
-    })?;
+    let decoded = catch_unwind(AssertUnwindSafe(|| decode_full(bytes, max_pixels.min(MAX_PIXELS))))
+        .unwrap_or_else(|_| {
+            Err(Fault::Decode { reason: "the decoder gave up in an unforeseen way".into() })
+        })?;
     let image = eight_bit(decoded);
     let (width, height) = match shorter_side {
         Some(side) => bounded(image.width, image.height, side),
@@ -51,7 +57,7 @@ fn bounded(width: u32, height: u32, side: u32) -> (u32, u32) {
     (scaled(width), scaled(height))
 }
 
-fn decode_full(bytes: &[u8]) -> Result<DynamicImage, Fault> {
+fn decode_full(bytes: &[u8], max_pixels: u64) -> Result<DynamicImage, Fault> {
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(refused)?;
     let format = reader.format().ok_or(Fault::UnknownFormat)?;
     let mut limits = Limits::default();
@@ -59,8 +65,8 @@ fn decode_full(bytes: &[u8]) -> Result<DynamicImage, Fault> {
     reader.limits(limits.clone());
     let mut decoder = reader.into_decoder().map_err(fault)?;
     let (width, height) = decoder.dimensions();
-    if u64::from(width) * u64::from(height) > MAX_PIXELS {
-        return Err(Fault::TooManyPixels { width, height, limit: MAX_PIXELS });
+    if u64::from(width) * u64::from(height) > max_pixels {
+        return Err(Fault::TooManyPixels { width, height, limit: max_pixels });
     }
     // The JPEG decoder paints what is missing grey and says nothing.
     if format == ImageFormat::Jpeg && !jpeg_is_complete(bytes) {

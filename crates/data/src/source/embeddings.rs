@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 use super::name_of;
@@ -25,6 +26,21 @@ pub fn read(path: &Path) -> Result<Embeddings> {
     Embeddings::new(name_of(path), names, parts.dim, &parts.vectors, &labels)
 }
 
+/// Reads vectors without labels: the length of one, and all values row by row.
+pub fn read_vectors(path: &Path) -> Result<(usize, Vec<f32>)> {
+    let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
+    let (dim, vectors) = if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
+        npy_vectors(&bytes, path)?
+    } else {
+        let tensors = SafeTensors::deserialize(&bytes).map_err(|e| fail(path, e.to_string()))?;
+        features(&tensors, path)?
+    };
+    match dim {
+        0 => Err(fail(path, "its vectors have no numbers")),
+        _ => Ok((dim, vectors)),
+    }
+}
+
 struct Parts {
     dim: usize,
     vectors: Vec<f32>,
@@ -36,14 +52,54 @@ fn fail(path: &Path, problem: impl Into<String>) -> Error {
     Error::List { path: path.display().to_string(), line: None, problem: problem.into() }
 }
 
-fn from_npy(bytes: &[u8], path: &Path) -> Result<Parts> {
+/// Length of a vector, and the values, of a .npy file.
+fn npy_vectors(bytes: &[u8], path: &Path) -> Result<(usize, Vec<f32>)> {
     let array = npy::parse(bytes, path)?;
-    let [rows, dim] = array.shape[..] else {
+    let [_, dim] = array.shape[..] else {
         return Err(fail(path, format!("its shape is {:?}, expected [rows, features]", array.shape)));
     };
-    let Values::Floats(vectors) = array.values else {
-        return Err(fail(path, "it holds whole numbers; expected vectors of float32"));
+    match array.values {
+        Values::Floats(vectors) => Ok((dim, vectors)),
+        Values::Integers(_) => Err(fail(path, "it holds whole numbers; expected vectors of float32")),
+    }
+}
+
+/// Length of a vector, and the values, of the tensor `features`.
+fn features(tensors: &SafeTensors<'_>, path: &Path) -> Result<(usize, Vec<f32>)> {
+    let features = find(tensors, ["features", "embeddings", "x"], path)?;
+    let &[_, dim] = features.shape() else {
+        return Err(fail(
+            path,
+            format!("`features` has the shape {:?}, expected [rows, features]", features.shape()),
+        ));
     };
+    let data = features.data();
+    let vectors = match features.dtype() {
+        Dtype::F32 => data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
+        Dtype::F64 => data.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b) as f32).collect(),
+        Dtype::F16 => data.as_chunks().0.iter().map(|b| half(u16::from_le_bytes(*b))).collect(),
+        Dtype::BF16 => {
+            let widen = |b: &[u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(*b)) << 16);
+            data.as_chunks().0.iter().map(widen).collect()
+        }
+        other => return Err(fail(path, format!("`features` is of type {other:?}; expected F32"))),
+    };
+    Ok((dim, vectors))
+}
+
+/// The first tensor that bears one of the names.
+fn find<'a>(tensors: &SafeTensors<'a>, names: [&str; 3], path: &Path) -> Result<TensorView<'a>> {
+    let found = || tensors.names().into_iter().map(String::from).collect::<BTreeSet<_>>();
+    let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+    names
+        .iter()
+        .find_map(|n| tensors.tensor(n).ok())
+        .ok_or_else(|| fail(path, format!("it has no tensor `{}`; it has {}", names[0], list(found()))))
+}
+
+fn from_npy(bytes: &[u8], path: &Path) -> Result<Parts> {
+    let (dim, vectors) = npy_vectors(bytes, path)?;
+    let rows = vectors.len().checked_div(dim).unwrap_or(0);
     let labels_path = labels_beside(path)?;
     let bytes = std::fs::read(&labels_path).map_err(|source| Error::io("read", &labels_path, source))?;
     let array = npy::parse(&bytes, &labels_path)?;
@@ -66,33 +122,12 @@ fn labels_beside(path: &Path) -> Result<PathBuf> {
 
 fn from_safetensors(bytes: &[u8], path: &Path) -> Result<Parts> {
     let tensors = SafeTensors::deserialize(bytes).map_err(|e| fail(path, e.to_string()))?;
-    let find = |names: [&str; 3]| names.iter().find_map(|n| tensors.tensor(n).ok());
-    let found = || tensors.names().into_iter().map(String::from).collect::<BTreeSet<_>>();
-    let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
-    let features = find(["features", "embeddings", "x"])
-        .ok_or_else(|| fail(path, format!("it has no tensor `features`; it has {}", list(found()))))?;
-    let labels = find(["labels", "targets", "y"])
-        .ok_or_else(|| fail(path, format!("it has no tensor `labels`; it has {}", list(found()))))?;
-    let &[rows, dim] = features.shape() else {
-        return Err(fail(
-            path,
-            format!("`features` has the shape {:?}, expected [rows, features]", features.shape()),
-        ));
-    };
+    let (dim, vectors) = features(&tensors, path)?;
+    let labels = find(&tensors, ["labels", "targets", "y"], path)?;
+    let rows = vectors.len().checked_div(dim).unwrap_or(0);
     if labels.shape() != [rows] {
         return Err(fail(path, format!("`labels` has the shape {:?}, expected [{rows}]", labels.shape())));
     }
-    let data = features.data();
-    let vectors = match features.dtype() {
-        Dtype::F32 => data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
-        Dtype::F64 => data.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b) as f32).collect(),
-        Dtype::F16 => data.as_chunks().0.iter().map(|b| half(u16::from_le_bytes(*b))).collect(),
-        Dtype::BF16 => {
-            let widen = |b: &[u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(*b)) << 16);
-            data.as_chunks().0.iter().map(widen).collect()
-        }
-        other => return Err(fail(path, format!("`features` is of type {other:?}; expected F32"))),
-    };
     let data = labels.data();
     let labels = match labels.dtype() {
         Dtype::I64 => data.as_chunks().0.iter().map(|b| i64::from_le_bytes(*b)).collect(),
@@ -139,7 +174,6 @@ fn name_labels(labels: &[i64], names: Option<Vec<String>>, path: &Path) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use safetensors::tensor::TensorView;
     use std::collections::HashMap;
 
     fn write_safetensors(path: &Path, rows: usize, labels: &[i64], names: Option<&str>) {

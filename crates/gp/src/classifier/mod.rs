@@ -94,6 +94,18 @@ struct Model {
     learned: Learned,
 }
 
+impl Model {
+    /// New points, checked and standardised.
+    fn standardised(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
+        check_features(x, x.nrows())?;
+        let (expected, got) = (self.x.ncols(), x.ncols());
+        if got != expected {
+            return Err(Error::Shape { what: "columns of x", expected, got });
+        }
+        Ok(self.standardiser.apply(x))
+    }
+}
+
 /// What is predicted at M points.
 #[derive(Debug, Clone)]
 pub struct Predictions {
@@ -163,12 +175,7 @@ impl GpClassifier {
     /// Probabilities, latent moments and entropy at M points `x` [M, D].
     pub fn predictions(&self, x: MatRef<'_, f64>) -> Result<Predictions> {
         let model = self.model()?;
-        check_features(x, x.nrows())?;
-        let got = x.ncols();
-        if got != model.x.ncols() {
-            return Err(Error::Shape { what: "columns of x", expected: model.x.ncols(), got });
-        }
-        let x = model.standardiser.apply(x);
+        let x = model.standardised(x)?;
         let features = model.kernel.features(x.as_ref())?;
         let ks = model.kernel.scaled(&model.kernel.between(&model.features, &features)?, model.classes);
         let diag = model.kernel.scaled(&model.kernel.diag(&features), model.classes);
@@ -197,6 +204,14 @@ impl GpClassifier {
     /// The kernel with its learned parameters.
     pub fn fitted_kernel(&self) -> Result<&Kernel> {
         Ok(&self.model()?.kernel)
+    }
+
+    /// Kernel values before the output scale between the N training points and M points `x` [M, D], [N, M].
+    pub fn similarity(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
+        let model = self.model()?;
+        let x = model.standardised(x)?;
+        let queries = model.kernel.features(x.as_ref())?;
+        Ok(model.kernel.between(&model.features, &queries)?.value)
     }
 
     fn model(&self) -> Result<&Model> {

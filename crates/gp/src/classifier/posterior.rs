@@ -4,14 +4,14 @@ use super::collapsed::{Collapsed, Marginals};
 use super::{GpClassifier, Inference, Learned, Likelihood};
 use crate::exact::LabelRegression;
 use crate::gibbs::{root, stream};
-use crate::inference::{NaturalOptions, SignedGauss, natural};
+use crate::inference::{NaturalOptions, natural};
 use crate::kernels::{Features, Kernel};
 use crate::laplace::Laplace;
 use crate::likelihoods::softmax;
 use crate::linalg::sum_any_order;
 use crate::objective::natural_bound;
 use crate::ove::OveMeanField;
-use crate::predict::Posterior;
+use crate::predict::{Posterior, Sites};
 use crate::quadrature::Precision;
 use crate::{Gradient, Result, Task};
 use faer::{Mat, Scale};
@@ -98,23 +98,6 @@ pub(super) enum Fitted {
     Softmax(Laplace),
     OneVsEach(OveMeanField),
     Gaussian(LabelRegression),
-}
-
-/// The sites of the logistic-softmax posterior, [N, C] each: enough to rebuild it.
-#[derive(Debug, Clone)]
-pub(super) struct Sites {
-    pub(super) b: Mat<f64>,
-    pub(super) w: Mat<f64>,
-}
-
-impl Sites {
-    fn posterior(&self, task: &Task) -> Result<Posterior> {
-        let x = task.standardise();
-        let block = |c: usize| {
-            SignedGauss::new(&x.k[c], self.w.col_as_slice(c), self.b.col_as_slice(c), x.a.col_as_slice(c))
-        };
-        Posterior::new((0..task.classes()).map(block).collect::<Result<Vec<_>>>()?, task.tau())
-    }
 }
 
 /// Points whose posterior, cheap to find, foretells that of all.

@@ -1,9 +1,10 @@
 //! Saving and loading: one safetensors file, arrays as tensors, everything else as JSON in its header.
 
 use super::inputs::{Standardiser, check_features, count_classes};
-use super::posterior::{Fitted, Sites};
+use super::posterior::Fitted;
 use super::{GpClassifier, Inference, Learned, Likelihood, Model};
 use crate::kernels::{Kernel, KernelKind};
+use crate::predict::Sites;
 use crate::{Error, Result};
 use faer::Mat;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
@@ -70,6 +71,12 @@ impl GpClassifier {
     /// Writes the fitted classifier to a safetensors file. It keeps the training points: the posterior needs them.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
+        std::fs::write(path, self.to_bytes()?).map_err(|e| file_error(path, &e))
+    }
+
+    /// The bytes of such a file, to keep within another.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let path = Path::new("the classifier");
         let model = self.model()?;
         let (kernel, power) = kernel_name(model.kernel.kind);
         let header = Header {
@@ -105,16 +112,20 @@ impl GpClassifier {
             .map(|(name, dtype, shape, bytes)| Ok((*name, TensorView::new(*dtype, shape.clone(), bytes)?)))
             .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
             .map_err(|e| file_error(path, &e))?;
-        let bytes = serialize(views, Some(HashMap::from([(KEY.to_owned(), json)])))
-            .map_err(|e| file_error(path, &e))?;
-        std::fs::write(path, bytes).map_err(|e| file_error(path, &e))
+        serialize(views, Some(HashMap::from([(KEY.to_owned(), json)]))).map_err(|e| file_error(path, &e))
     }
 
     /// Reads a classifier written by [`GpClassifier::save`]. Everything is checked as in `fit`.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|e| file_error(path, &e))?;
-        let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| file_error(path, &e))?;
+        Self::from_bytes(&bytes, path)
+    }
+
+    /// Reads what [`GpClassifier::to_bytes`] gave; `path` only names it in errors.
+    pub fn from_bytes(bytes: &[u8], path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| file_error(path, &e))?;
         let json = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
         let json = json.ok_or_else(|| file_error(path, &"is a safetensors file, but holds no classifier"))?;
         let version =
@@ -126,7 +137,7 @@ impl GpClassifier {
             return Err(file_error(path, &problem));
         }
         let header: Header = serde_json::from_str(json).map_err(|e| file_error(path, &e))?;
-        let tensors = SafeTensors::deserialize(&bytes).map_err(|e| file_error(path, &e))?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(|e| file_error(path, &e))?;
         let read = Reader { path, tensors };
         read.classifier(header)
     }

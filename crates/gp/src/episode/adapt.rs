@@ -4,7 +4,7 @@ use faer::{Mat, MatRef};
 
 use super::{Hyper, Support};
 use crate::inference::{NaturalOptions, Order, Start, Stop, infer, natural};
-use crate::predict::{Latent, Posterior};
+use crate::predict::{Latent, Posterior, Sites};
 use crate::quadrature::Precision;
 use crate::{Query, Result};
 
@@ -61,7 +61,37 @@ pub fn adapt(
     Ok(Adapted { support, posterior, bound, steps, converged })
 }
 
+/// The classifier whose [`Adapted::sites`] were kept, with its labelled points and `bound`: nothing is inferred anew.
+pub fn restore(
+    x: MatRef<'_, f64>,
+    y: &[usize],
+    classes: usize,
+    hyper: &Hyper,
+    sites: &Sites,
+    bound: f64,
+) -> Result<Adapted> {
+    let (support, task) = Support::new(x, y, classes, hyper)?;
+    let posterior = sites.posterior(&task)?;
+    Ok(Adapted { support, posterior, bound, steps: 0, converged: true })
+}
+
 impl Adapted {
+    /// What [`restore`] needs beside the labelled points.
+    pub fn sites(&self) -> Sites {
+        self.posterior.sites()
+    }
+
+    /// Kernel values before the output scale between the N labelled points and M new ones with features `x` [M, D], [N, M].
+    pub fn similarity(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
+        let kernel = &self.support.hyper.kernel;
+        Ok(kernel.between(&self.support.features, &kernel.features(x)?)?.value)
+    }
+
+    /// Kernel, prior mean and temperature.
+    pub fn hyper(&self) -> &Hyper {
+        &self.support.hyper
+    }
+
     /// q(F) on the labelled points.
     pub fn posterior(&self) -> &Posterior {
         &self.posterior

@@ -8,7 +8,7 @@ mod objective;
 mod regress;
 mod sample;
 
-pub use adapt::{Adapted, Inference, adapt};
+pub use adapt::{Adapted, Inference, adapt, restore};
 pub use objective::{EpisodeGradient, Objective, value_and_gradient};
 pub use regress::{Regression, regress};
 pub use sample::{Sampled, SampledLikelihood, Sampler, sample};
@@ -19,7 +19,8 @@ use crate::kernels::{Base, Features, Kernel, KernelGradient};
 use crate::{Error, Query, Result, Task};
 
 /// Everything an episode does not bring along: kernel, prior mean, temperature.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Hyper {
     /// The kernel with its raw parameters.
     pub kernel: Kernel,
@@ -288,6 +289,11 @@ mod tests {
         for (i, &label) in y.iter().enumerate() {
             assert!(p[(i, label)] > 0.8, "{}", p[(i, label)]);
         }
+        // From its sites it comes back, without inference.
+        let again = restore(x.as_ref(), &y, 2, &hyper, &adapted.sites(), adapted.bound).unwrap();
+        let q = again.probs(x.as_ref(), Precision::Standard).unwrap();
+        assert!((&p - &q).norm_max() < 1e-12);
+        assert_eq!(again.similarity(x.as_ref()).unwrap()[(3, 3)], 1.0);
         let far = Mat::from_fn(1, 2, |_, _| 1e3);
         let latent = adapted.latent(far.as_ref()).unwrap();
         assert_eq!((latent.mean[(0, 0)], latent.mean[(0, 1)]), (-1.0, -1.0));

@@ -14,9 +14,11 @@ pub use forward::Base;
 pub use parameter::{inverse_softplus, softplus, softplus_slope};
 
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 
 /// The form of a kernel, before its output scale.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum KernelKind {
     /// <x, x'> / (|x| |x'|). No shape parameter.
     Cosine,
@@ -34,7 +36,8 @@ pub enum KernelKind {
 }
 
 /// A kernel with its parameters.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Kernel {
     /// The form.
     pub kind: KernelKind,

@@ -7,7 +7,7 @@ use crate::deep_kernel::{Head, matrix, row_major};
 use crate::episode::select;
 use crate::error::{Error, Result};
 use crate::state::State;
-use crate::{Episode, Features, Latent, Prediction, Scores, Task};
+use crate::{Episode, Features, GpHead, Latent, Prediction, Scores, Task};
 use faer::Mat;
 use siskin_gp::episode::{Hyper, Inference, Objective, adapt, value_and_gradient};
 use siskin_gp::inference::{NaturalOptions, Order, Stop};
@@ -79,8 +79,14 @@ impl CdktHead {
         query: &Features,
         hyper: &Hyper,
     ) -> Result<siskin_gp::predict::Latent> {
+        Ok(adapt(matrix(support), labels, way, hyper, &self.at_test().inference)?.latent(matrix(query))?)
+    }
+
+    /// The Gaussian process of test time.
+    fn at_test(&self) -> GpHead {
+        let mean = self.config.test_prior_mean.unwrap_or(self.hyper.mean);
         let inference = inference(self.config.test_inference, self.config.test_steps);
-        Ok(adapt(matrix(support), labels, way, hyper, &inference)?.latent(matrix(query))?)
+        GpHead { hyper: Hyper { mean, ..self.hyper.clone() }, inference }
     }
 }
 
@@ -122,13 +128,16 @@ impl Head for CdktHead {
     fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
         let &Task { support, labels, way, query, .. } = task;
         self.config.output_scale.check_way("cdkt.output_scale", self.way, way)?;
-        let mean = self.config.test_prior_mean.unwrap_or(self.hyper.mean);
-        let hyper = Hyper { mean, ..self.hyper.clone() };
+        let hyper = self.at_test().hyper;
         let latent = self.latent(support, labels, way, query, &hyper)?;
         let probabilities = row_major(&latent.probs(Precision::Standard)?);
         let latent =
             Latent { mean: row_major(&latent.mean), variance: row_major(&latent.var), tau: hyper.tau };
         Ok(Prediction { probabilities, way, latent: Some(latent) })
+    }
+
+    fn gp_head(&self) -> Option<GpHead> {
+        Some(self.at_test())
     }
 
     fn save(&self, state: &mut State) {

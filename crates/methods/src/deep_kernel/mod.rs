@@ -15,7 +15,7 @@ pub use sampled::{SampledHead, SampledObjective, SampledProbabilities};
 use crate::adam::ScalarAdam;
 use crate::error::{Error, Result};
 use crate::state::State;
-use crate::{Episode, Features, Images, Method, Prediction, Rates, Setup, StepReport, Task};
+use crate::{Episode, Features, GpHead, Images, Method, Prediction, Rates, Setup, StepReport, Task};
 use serde::{Deserialize, Serialize};
 use siskin_nn::{HeadLoss, Network, Step};
 
@@ -81,6 +81,11 @@ pub trait Head: Clone + Send + Sync {
     /// Probabilities of the query rows of a task, given its labelled support rows.
     fn predict(&self, task: &Task<'_>) -> Result<Prediction>;
 
+    /// See [`Method::gp_head`].
+    fn gp_head(&self) -> Option<GpHead> {
+        None
+    }
+
     /// Adds what is neither learned by gradients nor part of the config.
     fn save(&self, _state: &mut State) {}
 
@@ -140,6 +145,10 @@ impl<H: Head> Method for DeepKernel<H> {
 
     fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
         self.head.predict(task)
+    }
+
+    fn gp_head(&self) -> Option<GpHead> {
+        self.head.gp_head()
     }
 
     fn scalars(&self) -> Vec<(String, f64)> {

@@ -1,0 +1,117 @@
+//! What a model says of itself: how it was trained, how well it did on unseen classes, and the calibration found on
+//! validation classes for tasks of several shapes.
+
+use serde::{Deserialize, Serialize};
+use siskin_calib::{Bin, MeanSpread, Temperature};
+use siskin_train::calibration::Measures;
+
+/// The format this program writes.
+pub const VERSION: u32 = 1;
+
+/// The record in the header of a model file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Card {
+    /// Format of this record.
+    pub version: u32,
+    /// What to call the model.
+    pub name: String,
+    /// Version of the program that wrote it.
+    pub siskin: String,
+    /// The resolved config of its training.
+    pub config: String,
+    /// Training episodes it has seen.
+    pub episodes: u64,
+    /// Name and hash of the data it was trained on.
+    pub data: String,
+    /// What was found on validation classes, for tasks of several shapes.
+    pub validation: Vec<ShapeCalibration>,
+    /// What was measured on test classes.
+    pub test: Option<TestFacts>,
+}
+
+/// Calibration on validation episodes of one shape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShapeCalibration {
+    /// Classes of the episodes.
+    pub way: usize,
+    /// Labelled images of each class.
+    pub shot: usize,
+    /// Queries of these classes.
+    pub queries: usize,
+    /// The temperature of least NLL.
+    pub temperature: Temperature,
+    /// Scores `1 - p` of the true classes at that temperature, thinned: for conformal sets.
+    pub set_scores: Vec<f64>,
+    /// How strange queries of the episode's classes look, thinned: for "none of these".
+    pub novelty: Vec<f64>,
+    /// How well that score tells queries of other classes from them (area under the ROC curve).
+    pub novelty_auroc: f64,
+}
+
+/// Accuracy and calibration on episodes of test classes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestFacts {
+    /// Classes of the episodes.
+    pub way: usize,
+    /// Labelled images of each class.
+    pub shot: usize,
+    /// Number of episodes.
+    pub episodes: usize,
+    /// Mean and 95 % interval over the episodes.
+    pub accuracy: MeanSpread,
+    /// Measures of the probabilities as they are.
+    pub raw: Measures,
+    /// Measures with the temperature of validation.
+    pub tuned: Measures,
+    /// That temperature.
+    pub temperature: f64,
+    /// Reliability bins of the probabilities as they are.
+    pub raw_bins: Vec<Bin>,
+    /// Reliability bins with the temperature.
+    pub tuned_bins: Vec<Bin>,
+}
+
+impl Card {
+    /// The calibration of the shape nearest to a task's: `|log way/way'| + |log shot/shot'|` is least.
+    pub fn nearest(&self, way: usize, shot: f64) -> Option<&ShapeCalibration> {
+        let distance =
+            |s: &ShapeCalibration| (s.way as f64 / way as f64).ln().abs() + (s.shot as f64 / shot).ln().abs();
+        self.validation.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use siskin_calib::Optimum;
+
+    #[test]
+    fn the_nearest_shape_is_found() {
+        let temperature =
+            Temperature { value: 1.0, nll_before: 1.0, nll_after: 1.0, optimum: Optimum::Interior };
+        let shape = |(way, shot)| ShapeCalibration {
+            way,
+            shot,
+            queries: 1,
+            temperature,
+            set_scores: vec![],
+            novelty: vec![],
+            novelty_auroc: 0.5,
+        };
+        let card = Card {
+            version: VERSION,
+            name: "m".into(),
+            siskin: "0".into(),
+            config: String::new(),
+            episodes: 1,
+            data: "d".into(),
+            validation: [(2, 1), (5, 1), (5, 5), (20, 1)].map(shape).to_vec(),
+            test: None,
+        };
+        let at = |way, shot| card.nearest(way, shot).map(|s| (s.way, s.shot)).unwrap();
+        assert_eq!(at(3, 1.0), (2, 1));
+        assert_eq!(at(4, 1.4), (5, 1));
+        assert_eq!(at(6, 20.0), (5, 5));
+        assert_eq!(at(100, 1.0), (20, 1));
+    }
+}

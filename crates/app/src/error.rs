@@ -1,0 +1,74 @@
+//! What can go wrong between a person's images and an answer, as facts.
+
+use std::path::PathBuf;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file could not be read.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, e.g. `read`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A model cannot be used.
+    #[error("the model {name} cannot be used: {why}")]
+    Model {
+        /// Its path or name.
+        name: String,
+        /// What is wrong and what to do.
+        why: String,
+    },
+    /// A task file cannot be used.
+    #[error("the task file {name} cannot be used: {why}")]
+    Task {
+        /// Its path or name.
+        name: String,
+        /// What is wrong and what to do.
+        why: String,
+    },
+    /// The task was made with another model.
+    #[error(
+        "this task was made with the model {expected} (hash {expected_hash}), not with {found} (hash {found_hash}). \
+         Give that model, or adapt again with this one."
+    )]
+    OtherModel {
+        /// Name of the task's model.
+        expected: String,
+        /// Its hash, shortened.
+        expected_hash: String,
+        /// Name of the model given.
+        found: String,
+        /// Its hash, shortened.
+        found_hash: String,
+    },
+    /// The labelled examples do not make a task.
+    #[error("{0}")]
+    Support(String),
+    /// A setting of a prediction is out of range, or cannot be honoured.
+    #[error("{0}")]
+    Rules(String),
+    /// The training crate reports an error.
+    #[error(transparent)]
+    Train(#[from] siskin_train::Error),
+    /// The data crate reports an error.
+    #[error(transparent)]
+    Data(#[from] siskin_data::Error),
+    /// The method reports an error.
+    #[error(transparent)]
+    Method(#[from] siskin_methods::Error),
+    /// The Gaussian process reports an error.
+    #[error("Gaussian process: {0}")]
+    Gp(#[from] siskin_gp::Error),
+    /// The calibration crate reports an error.
+    #[error(transparent)]
+    Calib(#[from] siskin_calib::Error),
+}
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,78 @@
+//! The fitted classifier of a task: a Gaussian process on the network's features, or one on vectors.
+
+use crate::error::Result;
+use faer::{Mat, MatRef};
+use siskin_gp::classifier::GpClassifier;
+use siskin_gp::episode::{Adapted, adapt, restore};
+use siskin_gp::predict::Sites;
+use siskin_gp::quadrature::Precision;
+use siskin_methods::{Features, GpHead};
+
+/// The classifier.
+#[derive(Debug, Clone)]
+pub(crate) enum Head {
+    /// On features of a network, with the hyperparameters of its training. The sites are those it was built from.
+    Network { adapted: Box<Adapted>, sites: Sites },
+    /// On vectors, with hyperparameters learned from them.
+    Vectors(Box<GpClassifier>),
+}
+
+/// Probabilities and latent moments at M points, [M, C] row-major each.
+pub(crate) struct Raw {
+    pub probabilities: Vec<f64>,
+    pub mean: Vec<f64>,
+    pub variance: Vec<f64>,
+}
+
+impl Head {
+    /// The posterior given labelled features. It is rebuilt from its sites at once, so that a task that was saved and
+    /// loaded predicts the same bits as one that was not.
+    pub fn fit_network(features: &Features, labels: &[usize], classes: usize, gp: &GpHead) -> Result<Head> {
+        let x = matrix(features);
+        let found = adapt(x, labels, classes, &gp.hyper, &gp.inference)?;
+        let (sites, bound) = (found.sites(), found.bound);
+        let adapted = Box::new(restore(x, labels, classes, &gp.hyper, &sites, bound)?);
+        Ok(Head::Network { adapted, sites })
+    }
+
+    /// The posterior given labelled vectors, with settings that may or may not learn.
+    pub fn fit_vectors(features: &Features, labels: &[usize], settings: &GpClassifier) -> Result<Head> {
+        let mut classifier = settings.clone();
+        classifier.fit(matrix(features), labels)?;
+        Ok(Head::Vectors(Box::new(classifier)))
+    }
+
+    pub fn predict(&self, queries: &Features) -> Result<Raw> {
+        let x = matrix(queries);
+        let (probabilities, mean, variance) = match self {
+            Head::Network { adapted, .. } => {
+                let latent = adapted.latent(x)?;
+                (latent.probs(Precision::Standard)?, latent.mean, latent.var)
+            }
+            Head::Vectors(classifier) => {
+                let at = classifier.predictions(x)?;
+                (at.probs, at.mean, at.var)
+            }
+        };
+        Ok(Raw { probabilities: rows(&probabilities), mean: rows(&mean), variance: rows(&variance) })
+    }
+
+    /// Kernel values before the output scale between the labelled points and M new ones, [N, M].
+    pub fn similarity(&self, queries: &Features) -> Result<Mat<f64>> {
+        let x = matrix(queries);
+        Ok(match self {
+            Head::Network { adapted, .. } => adapted.similarity(x)?,
+            Head::Vectors(classifier) => classifier.similarity(x)?,
+        })
+    }
+}
+
+/// Features as the Gaussian process takes them, [rows, dim].
+pub(crate) fn matrix(features: &Features) -> MatRef<'_, f64> {
+    MatRef::from_row_major_slice(&features.values, features.rows, features.dim)
+}
+
+/// A matrix row by row.
+pub(crate) fn rows(m: &Mat<f64>) -> Vec<f64> {
+    (0..m.nrows()).flat_map(|i| (0..m.ncols()).map(move |j| m[(i, j)])).collect()
+}

@@ -1,0 +1,144 @@
+//! Images to be classified: files, folders, a list of paths; read and decoded a batch at a time.
+
+use crate::error::{Error, Result};
+use rayon::prelude::*;
+use siskin_data::Image;
+use siskin_data::fault::Fault;
+use siskin_data::open::SHORTER_SIDE;
+use siskin_data::source::listing::is_image;
+use siskin_data::source::tree::{MAX_FILE_BYTES, Tree};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufRead, Read};
+use std::path::{Path, PathBuf};
+
+/// Decodes an image as training data were: made smaller if it is large.
+pub fn decode(bytes: &[u8]) -> std::result::Result<Image, Fault> {
+    siskin_data::image::decode::decode(bytes, Some(SHORTER_SIDE))
+}
+
+/// [`decode`], refusing images of more than `max_pixels` before memory for them is taken.
+pub fn decode_within(bytes: &[u8], max_pixels: u64) -> std::result::Result<Image, Fault> {
+    siskin_data::image::decode::decode_within(bytes, Some(SHORTER_SIDE), max_pixels)
+}
+
+/// One image, or why it is none.
+#[derive(Debug)]
+pub struct Input {
+    /// Its path as it was given or found.
+    pub path: String,
+    /// The pixels.
+    pub image: std::result::Result<Image, Fault>,
+}
+
+/// Paths of images, taken one after the other; folders are listed when their turn comes.
+pub struct Inputs<'a> {
+    given: VecDeque<PathBuf>,
+    found: VecDeque<PathBuf>,
+    lines: Option<Box<dyn BufRead + 'a>>,
+}
+
+impl<'a> Inputs<'a> {
+    /// Files and folders, then the paths in `lines`, one a line.
+    pub fn new(given: &[PathBuf], lines: Option<Box<dyn BufRead + 'a>>) -> Inputs<'a> {
+        Inputs { given: given.iter().cloned().collect(), found: VecDeque::new(), lines }
+    }
+
+    fn next_path(&mut self) -> Result<Option<PathBuf>> {
+        loop {
+            if let Some(path) = self.found.pop_front() {
+                return Ok(Some(path));
+            }
+            let path = match self.given.pop_front() {
+                Some(path) => path,
+                None => match self.next_line()? {
+                    Some(path) => path,
+                    None => return Ok(None),
+                },
+            };
+            if !path.is_dir() {
+                return Ok(Some(path));
+            }
+            let files = Tree::open(&path)?.files;
+            self.found.extend(files.iter().filter(|f| is_image(&f.path)).map(|f| path.join(&f.path)));
+        }
+    }
+
+    fn next_line(&mut self) -> Result<Option<PathBuf>> {
+        let Some(lines) = &mut self.lines else { return Ok(None) };
+        let mut line = String::new();
+        loop {
+            line.clear();
+            let read = lines.read_line(&mut line).map_err(|source| Error::Io {
+                action: "read paths from",
+                path: "-".into(),
+                source,
+            })?;
+            if read == 0 {
+                return Ok(None);
+            }
+            let path = line.trim_end_matches(['\n', '\r']);
+            if !path.is_empty() {
+                return Ok(Some(path.into()));
+            }
+        }
+    }
+
+    /// The next images, at most `most`, decoded side by side; empty at the end. A file that is no image, or not there,
+    /// is an input with its fault.
+    pub fn batch(&mut self, most: usize) -> Result<Vec<Input>> {
+        let mut paths = Vec::new();
+        while paths.len() < most
+            && let Some(path) = self.next_path()?
+        {
+            paths.push(path);
+        }
+        Ok(paths
+            .par_iter()
+            .map(|path| Input {
+                path: path.display().to_string(),
+                image: read(path).and_then(|b| decode(&b)),
+            })
+            .collect())
+    }
+}
+
+/// The bytes of a file, if they are not too many.
+fn read(path: &Path) -> std::result::Result<Vec<u8>, Fault> {
+    let unreadable = |e: std::io::Error| Fault::Unreadable { reason: e.to_string() };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    match bytes.len() as u64 > MAX_FILE_BYTES {
+        true => Err(Fault::TooManyBytes { bytes: bytes.len() as u64, limit: MAX_FILE_BYTES }),
+        false => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_folders_and_lines_come_in_order_and_bad_ones_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir(at("folder")).unwrap();
+        for name in ["folder/b.pgm", "folder/a.pgm", "c.pgm"] {
+            std::fs::write(at(name), b"P2 1 1 255 7").unwrap();
+        }
+        std::fs::write(at("folder/readme.txt"), b"text").unwrap();
+        std::fs::write(at("bad.png"), b"text").unwrap();
+        let lines = format!("{}\n\n{}\r\n", at("c.pgm").display(), at("gone.png").display());
+        let given = [at("bad.png"), at("folder")];
+        let mut inputs = Inputs::new(&given, Some(Box::new(std::io::Cursor::new(lines))));
+        let (first, rest) = (inputs.batch(2).unwrap(), inputs.batch(9).unwrap());
+        let names: Vec<&str> =
+            first.iter().chain(&rest).map(|i| i.path.rsplit('/').next().unwrap()).collect();
+        assert_eq!(names, ["bad.png", "a.pgm", "b.pgm", "c.pgm", "gone.png"]);
+        assert_eq!(first[0].image, Err(Fault::UnknownFormat));
+        assert_eq!(first[1].image.as_ref().unwrap().pixels, [7]);
+        assert!(matches!(rest[2].image, Err(Fault::Unreadable { .. })));
+        assert!(inputs.batch(1).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,172 @@
+//! Task files: one safetensors file, arrays as tensors, everything else as JSON in its header.
+
+use crate::calibration::Calibration;
+use crate::error::{Error, Result};
+use crate::head::{Head, matrix, rows};
+use crate::support::check;
+use crate::task::{ModelRef, Task};
+use faer::Mat;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::{Deserialize, Serialize};
+use siskin_gp::classifier::GpClassifier;
+use siskin_gp::episode::{Hyper, restore};
+use siskin_gp::predict::Sites;
+use siskin_methods::Features;
+use siskin_train::atomic;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Key of the JSON in the header.
+const KEY: &str = "siskin-task";
+/// Raised when the meaning of a stored field changes.
+const VERSION: u32 = 1;
+
+/// All that is no array.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    version: u32,
+    siskin: String,
+    title: String,
+    model: Option<ModelRef>,
+    classes: Vec<String>,
+    names: Vec<String>,
+    labels: Vec<usize>,
+    calibration: Calibration,
+    /// Of a task made with a model: its kernel, prior mean and temperature, and the bound its posterior reached.
+    gp: Option<(Hyper, f64)>,
+    /// blake3 of the bytes of all tensors in the order of their names.
+    arrays: String,
+}
+
+impl Task {
+    /// Writes the task file: the old file or the new one, never a part.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        Ok(atomic::write(path, &self.to_bytes()?)?)
+    }
+
+    /// Reads a task file. Everything is checked: length, checksum, shapes, labels, numbers.
+    pub fn load(path: &Path) -> Result<Task> {
+        let bytes = std::fs::read(path).map_err(|source| Error::Io {
+            action: "read the task file",
+            path: path.into(),
+            source,
+        })?;
+        Task::from_bytes(&bytes, &path.display().to_string())
+    }
+
+    /// The bytes of a task file. The same task gives the same bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut arrays: Vec<(&str, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
+        let mut floats = |name, shape: [usize; 2], values: &[f64]| {
+            let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            arrays.push((name, Dtype::F64, shape.to_vec(), bytes));
+        };
+        let gp = match &self.head {
+            Head::Network { adapted, sites } => {
+                floats("features", [self.features.rows, self.features.dim], &self.features.values);
+                let shape = [sites.b.nrows(), sites.b.ncols()];
+                floats("sites.b", shape, &rows(&sites.b));
+                floats("sites.w", shape, &rows(&sites.w));
+                Some((adapted.hyper().clone(), adapted.bound))
+            }
+            Head::Vectors(classifier) => {
+                floats("features", [self.features.rows, self.features.dim], &self.features.values);
+                let bytes = classifier.to_bytes()?;
+                arrays.push(("classifier", Dtype::U8, vec![bytes.len()], bytes));
+                None
+            }
+        };
+        arrays.sort_by_key(|array| array.0);
+        let header = Header {
+            version: VERSION,
+            siskin: env!("CARGO_PKG_VERSION").into(),
+            title: self.title.clone(),
+            model: self.model.clone(),
+            classes: self.classes.clone(),
+            names: self.names.clone(),
+            labels: self.labels.clone(),
+            calibration: self.calibration.clone(),
+            gp,
+            arrays: checksum(arrays.iter().map(|a| a.3.as_slice())),
+        };
+        let bad = |why: String| Error::Task { name: "to be written".into(), why };
+        let json = serde_json::to_string(&header).map_err(|e| bad(e.to_string()))?;
+        let views = arrays
+            .iter()
+            .map(|(name, dtype, shape, bytes)| Ok((*name, TensorView::new(*dtype, shape.clone(), bytes)?)))
+            .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
+            .map_err(|e| bad(e.to_string()))?;
+        serialize(views, Some(HashMap::from([(KEY.to_owned(), json)]))).map_err(|e| bad(e.to_string()))
+    }
+
+    /// Reads the bytes of a task file; `name` is for messages.
+    pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Task> {
+        let bad = |why: String| Error::Task { name: name.into(), why };
+        let (_, metadata) = SafeTensors::read_metadata(bytes)
+            .map_err(|e| bad(format!("it is not a whole file ({e}). Make it again with `siskin adapt`")))?;
+        let json = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
+        let json = json.ok_or_else(|| bad("it is a safetensors file, but holds no task".into()))?;
+        let version =
+            serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
+        if version != Some(u64::from(VERSION)) {
+            let found = version.map_or("unknown".to_owned(), |v| v.to_string());
+            return Err(bad(format!("its format is {found}, this program reads {VERSION}")));
+        }
+        let header: Header =
+            serde_json::from_str(json).map_err(|e| bad(format!("its header is damaged ({e})")))?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(|e| bad(e.to_string()))?;
+        let mut list = tensors.tensors();
+        list.sort_by(|a, b| a.0.cmp(&b.0));
+        if checksum(list.iter().map(|(_, view)| view.data())) != header.arrays {
+            return Err(bad("its numbers are damaged: the checksum does not fit".into()));
+        }
+        check(&header.classes, &header.labels)?;
+        let table = |wanted: &str| -> Result<(usize, usize, Vec<f64>)> {
+            let view = tensors.tensor(wanted).map_err(|e| bad(e.to_string()))?;
+            match (view.dtype(), view.shape()) {
+                (Dtype::F64, &[rows, cols]) => Ok((
+                    rows,
+                    cols,
+                    view.data().as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
+                )),
+                (dtype, shape) => Err(bad(format!("its array `{wanted}` is {dtype:?} {shape:?}"))),
+            }
+        };
+        let (count, dim, values) = table("features")?;
+        if count != header.labels.len() || count != header.names.len() {
+            return Err(bad(format!(
+                "it has {count} rows of features, {} labels and {} names",
+                header.labels.len(),
+                header.names.len()
+            )));
+        }
+        let features = Features { values, rows: count, dim };
+        let head = match &header.gp {
+            Some((hyper, bound)) => {
+                let sites = |wanted| -> Result<Mat<f64>> {
+                    let (rows, cols, values) = table(wanted)?;
+                    Ok(Mat::from_fn(rows, cols, |i, c| values[i * cols + c]))
+                };
+                let sites = Sites { b: sites("sites.b")?, w: sites("sites.w")? };
+                let (labels, classes) = (&header.labels, header.classes.len());
+                let adapted = restore(matrix(&features), labels, classes, hyper, &sites, *bound)?;
+                Head::Network { adapted: Box::new(adapted), sites }
+            }
+            None => {
+                let view = tensors.tensor("classifier").map_err(|e| bad(e.to_string()))?;
+                Head::Vectors(Box::new(GpClassifier::from_bytes(view.data(), name)?))
+            }
+        };
+        let Header { title, model, classes, names, labels, calibration, .. } = header;
+        Ok(Task { title, model, classes, names, labels, features, head, calibration })
+    }
+}
+
+fn checksum<'a>(arrays: impl Iterator<Item = &'a [u8]>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    arrays.for_each(|bytes| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+    });
+    hasher.finalize().to_hex().to_string()
+}

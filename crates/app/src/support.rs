@@ -1,0 +1,165 @@
+//! Labelled images: what a task is adapted to.
+
+use crate::error::{Error, Result};
+use crate::inputs::decode;
+use siskin_data::fault::{BadFile, Fault};
+use siskin_data::source::tree::MAX_FILE_BYTES;
+use siskin_data::source::{self, Hints};
+use siskin_data::{Image, OnBadImage};
+use std::path::Path;
+
+/// Examples a task may have: the work grows with their third power.
+const MOST_EXAMPLES: usize = 2_000;
+
+/// A labelled image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Example {
+    /// What it is called, e.g. its path.
+    pub name: String,
+    /// Its class, an index of [`Support::classes`].
+    pub class: usize,
+    /// Its pixels.
+    pub image: Image,
+}
+
+/// The labelled images of a task: any number of classes, any number of images each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Support {
+    classes: Vec<String>,
+    examples: Vec<Example>,
+    bad: Vec<BadFile>,
+}
+
+impl Support {
+    /// Checks that there are at least two classes with different names, and an image of each.
+    pub fn new(classes: Vec<String>, examples: Vec<Example>) -> Result<Support> {
+        check(&classes, &examples.iter().map(|e| e.class).collect::<Vec<_>>())?;
+        Ok(Support { classes, examples, bad: Vec::new() })
+    }
+
+    /// The images of a folder with one folder a class (or of any other layout that `siskin data` reads).
+    pub fn read(path: &Path, on_bad: OnBadImage) -> Result<Support> {
+        let listing = source::list(path, &Hints::default())?;
+        let count = listing.items.len();
+        if count > MOST_EXAMPLES {
+            return Err(too_many(count));
+        }
+        let mut images: Vec<Option<Image>> = vec![None; count];
+        let mut bad = listing.bad.clone();
+        for (t, tree) in listing.trees.iter().enumerate() {
+            let items: Vec<usize> = (0..count).filter(|&i| listing.items[i].tree == t).collect();
+            let wanted: Vec<&str> = items.iter().map(|&i| listing.items[i].path.as_str()).collect();
+            tree.stream(&wanted, MAX_FILE_BYTES, &mut |index, read: std::result::Result<Vec<u8>, Fault>| {
+                match read.and_then(|bytes| decode(&bytes)) {
+                    Ok(image) => images[items[index]] = Some(image),
+                    Err(fault) => bad.push(BadFile { path: tree.display(wanted[index]), fault }),
+                }
+                true
+            })?;
+        }
+        if let (OnBadImage::Error, Some(file)) = (on_bad, bad.first()) {
+            return Err(siskin_data::Error::BadFile { file: file.clone() }.into());
+        }
+        let classes = listing.classes.iter().map(|c| c.name.clone()).collect();
+        let examples = listing.items.into_iter().zip(images);
+        let examples = examples
+            .filter_map(|(item, image)| Some(Example { name: item.name, class: item.class, image: image? }));
+        let support = Support::new(classes, examples.collect())?;
+        Ok(Support { bad, ..support })
+    }
+
+    /// Names of the classes.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// The labelled images.
+    pub fn examples(&self) -> &[Example] {
+        &self.examples
+    }
+
+    /// Files that were left out.
+    pub fn bad(&self) -> &[BadFile] {
+        &self.bad
+    }
+}
+
+/// At least two classes with different names, an example of each, and not too many.
+pub(crate) fn check(classes: &[String], labels: &[usize]) -> Result<()> {
+    if classes.len() < 2 {
+        return Err(Error::Support(format!(
+            "{} given; a task needs at least two classes to tell apart",
+            match classes {
+                [] => "no class was".to_string(),
+                [one] => format!("only the class `{one}` was"),
+                _ => String::new(),
+            }
+        )));
+    }
+    if labels.len() > MOST_EXAMPLES {
+        return Err(too_many(labels.len()));
+    }
+    for (c, name) in classes.iter().enumerate() {
+        if name.trim().is_empty() {
+            return Err(Error::Support(format!("class {} has no name", c + 1)));
+        }
+        if classes[..c].contains(name) {
+            return Err(Error::Support(format!("two classes are called `{name}`")));
+        }
+        if !labels.contains(&c) {
+            return Err(Error::Support(format!("the class `{name}` has no example that can be used")));
+        }
+    }
+    match labels.iter().find(|&&label| label >= classes.len()) {
+        Some(label) => Err(Error::Support(format!("there is no class number {label}"))),
+        None => Ok(()),
+    }
+}
+
+fn too_many(count: usize) -> Error {
+    Error::Support(format!(
+        "{count} examples were given, a task takes at most {MOST_EXAMPLES}. Take fewer of each class: with this many, an \
+         ordinary classifier is the better tool."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+        dir
+    }
+
+    const GREY: &[u8] = b"P2 1 1 255 7";
+
+    #[test]
+    fn unequal_classes_are_read_and_bad_files_named() {
+        let files = [("cat/1.pgm", GREY), ("dog/1.pgm", GREY), ("dog/2.pgm", GREY), ("dog/3.png", b"no")];
+        let dir = folder(&files);
+        let support = Support::read(dir.path(), OnBadImage::Skip).unwrap();
+        assert_eq!(support.classes(), ["cat", "dog"]);
+        assert_eq!(support.examples().iter().map(|e| e.class).collect::<Vec<_>>(), [0, 1, 1]);
+        assert_eq!(support.bad().len(), 1);
+        let error = Support::read(dir.path(), OnBadImage::Error).unwrap_err().to_string();
+        assert!(error.contains("3.png"), "{error}");
+    }
+
+    #[test]
+    fn what_makes_no_task_is_said() {
+        let one = folder(&[("cat/1.pgm", GREY)]);
+        let error = Support::read(one.path(), OnBadImage::Skip).unwrap_err().to_string();
+        assert!(error.contains("only the class `cat` was given"), "{error}");
+        let empty = folder(&[("cat/1.pgm", GREY), ("dog/1.pgm", b"")]);
+        let error = Support::read(empty.path(), OnBadImage::Skip).unwrap_err().to_string();
+        assert!(error.contains("`dog` has no example"), "{error}");
+        assert!(check(&["a".into(), "a".into()], &[0, 1]).unwrap_err().to_string().contains("two classes"));
+        assert!(check(&["a".into(), "b".into()], &[0, 1, 2]).is_err());
+    }
+}

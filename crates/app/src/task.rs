@@ -1,0 +1,193 @@
+//! A task: classes, labelled examples as features, the posterior, and its calibration.
+
+use crate::answer::{Answer, Neighbour, Rules, Ruling, answers};
+use crate::calibration::Calibration;
+use crate::error::{Error, Result};
+use crate::head::Head;
+use crate::held_out::held_out;
+use crate::model::Model;
+use crate::support::{Support, check};
+use serde::{Deserialize, Serialize};
+use siskin_data::Embeddings;
+use siskin_gp::classifier::GpClassifier;
+use siskin_methods::Features;
+
+/// The model a task was made with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelRef {
+    /// Its name.
+    pub name: String,
+    /// Hash of its weights, hyperparameters and config.
+    pub hash: String,
+    /// The path or name it was opened by.
+    pub origin: String,
+}
+
+/// A classifier adapted to labelled examples.
+#[derive(Debug, Clone)]
+pub struct Task {
+    pub(crate) title: String,
+    pub(crate) model: Option<ModelRef>,
+    pub(crate) classes: Vec<String>,
+    pub(crate) names: Vec<String>,
+    pub(crate) labels: Vec<usize>,
+    /// Features of the examples; for vectors the vectors themselves.
+    pub(crate) features: Features,
+    pub(crate) head: Head,
+    pub(crate) calibration: Calibration,
+}
+
+impl Task {
+    /// Adapts `model` to labelled images. `title`: what to call the task.
+    pub fn adapt(model: &Model, support: &Support, title: &str) -> Result<Task> {
+        let images: Vec<_> = support.examples().iter().map(|e| e.image.clone()).collect();
+        let features = model.embed(&images)?;
+        let labels: Vec<usize> = support.examples().iter().map(|e| e.class).collect();
+        let names = support.examples().iter().map(|e| e.name.clone()).collect();
+        let (classes, gp) = (support.classes().to_vec(), model.head());
+        let scales = gp.hyper.kernel.raw_scale.len();
+        if scales != 1 && scales != classes.len() {
+            return Err(Error::Support(format!(
+                "{} classes were given, but this model has one output scale for each of {scales} classes. Train with \
+                 cdkt.output_scale = \"shared\" for any number of classes.",
+                classes.len()
+            )));
+        }
+        let way = classes.len();
+        let fit = |x: &Features, y: &[usize]| Head::fit_network(x, y, way, gp);
+        let head = fit(&features, &labels)?;
+        let held = held_out(&features, &labels, way, fit)?;
+        let shot = labels.len() as f64 / way as f64;
+        let calibration = Calibration::choose(held.as_ref(), Some(model.card()), way, shot)?;
+        let model = ModelRef {
+            name: model.card().name.clone(),
+            hash: model.hash().into(),
+            origin: model.origin().into(),
+        };
+        Ok(Task {
+            title: title.into(),
+            model: Some(model),
+            classes,
+            names,
+            labels,
+            features,
+            head,
+            calibration,
+        })
+    }
+
+    /// Learns a classifier on labelled vectors: kernel, prior mean and temperature by the evidence, no network. Classes
+    /// without a vector are left out.
+    pub fn adapt_vectors(vectors: &Embeddings) -> Result<Task> {
+        let used: Vec<_> = vectors.classes.iter().filter(|c| !c.images.is_empty()).collect();
+        let classes: Vec<String> = used.iter().map(|c| c.name.clone()).collect();
+        let labels: Vec<usize> =
+            used.iter().enumerate().flat_map(|(c, class)| class.images.clone().map(move |_| c)).collect();
+        check(&classes, &labels)?;
+        let names = (0..vectors.len()).map(|i| format!("row {}", vectors.source_row(i))).collect();
+        let values = (0..vectors.len()).flat_map(|i| vectors.vector(i)).map(|&v| f64::from(v)).collect();
+        let features = Features { values, rows: vectors.len(), dim: vectors.dim() };
+        let mut classifier = GpClassifier::default();
+        classifier.fit(crate::head::matrix(&features), &labels)?;
+        // The held-out fits keep what was learned; only the posterior is new.
+        let learned = classifier.learned()?;
+        let mut fixed = GpClassifier::default();
+        fixed.kernel = Some(classifier.fitted_kernel()?.clone());
+        (fixed.prior_mean, fixed.tau, fixed.learn) = (learned.prior_mean, learned.tau, false);
+        let fit = |x: &Features, y: &[usize]| Head::fit_vectors(x, y, &fixed);
+        let held = held_out(&features, &labels, classes.len(), fit)?;
+        let shot = labels.len() as f64 / classes.len() as f64;
+        let calibration = Calibration::choose(held.as_ref(), None, classes.len(), shot)?;
+        let head = Head::Vectors(Box::new(classifier));
+        let title = vectors.name.clone();
+        Ok(Task { title, model: None, classes, names, labels, features, head, calibration })
+    }
+
+    /// What is said of features (of images, by [`Model::embed`]) or vectors, row by row.
+    pub fn predict(&self, queries: &Features) -> Result<Vec<Answer>> {
+        self.check_width(queries)?;
+        answers(&self.head.predict(queries)?, self.classes.len(), self.calibration.temperature)
+    }
+
+    /// The thresholds of `rules` for this task.
+    pub fn rules(&self, rules: &Rules) -> Result<Ruling> {
+        Ruling::new(rules, &self.calibration)
+    }
+
+    /// The `count` examples with the largest kernel values to each query, the nearest first.
+    pub fn nearest(&self, queries: &Features, count: usize) -> Result<Vec<Vec<Neighbour>>> {
+        self.check_width(queries)?;
+        let kernel = self.head.similarity(queries)?;
+        let of_query = |q: usize| {
+            let mut all: Vec<Neighbour> = (0..self.labels.len())
+                .map(|i| Neighbour { index: i, class: self.labels[i], kernel: kernel[(i, q)] })
+                .collect();
+            all.sort_by(|a, b| b.kernel.total_cmp(&a.kernel).then(a.index.cmp(&b.index)));
+            all.truncate(count);
+            all
+        };
+        Ok((0..queries.rows).map(of_query).collect())
+    }
+
+    fn check_width(&self, queries: &Features) -> Result<()> {
+        match queries.dim == self.features.dim {
+            true => Ok(()),
+            false => Err(Error::Support(format!(
+                "the queries have {} features, the examples of this task {}",
+                queries.dim, self.features.dim
+            ))),
+        }
+    }
+
+    /// Refuses a model other than the one the task was made with.
+    pub fn check_model(&self, model: &Model) -> Result<()> {
+        let expected = self.model.as_ref().ok_or_else(|| {
+            Error::Support("this task was made from vectors: it takes vectors, and no model".into())
+        })?;
+        if expected.hash == model.hash() {
+            return Ok(());
+        }
+        let short = |hash: &str| hash.chars().take(12).collect();
+        Err(Error::OtherModel {
+            expected: expected.origin.clone(),
+            expected_hash: short(&expected.hash),
+            found: model.origin().into(),
+            found_hash: short(model.hash()),
+        })
+    }
+
+    /// What it is called.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The model it was made with; `None` for a task made from vectors.
+    pub fn model(&self) -> Option<&ModelRef> {
+        self.model.as_ref()
+    }
+
+    /// Names of the classes.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// Names of the examples.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Class of each example.
+    pub fn labels(&self) -> &[usize] {
+        &self.labels
+    }
+
+    /// How its probabilities are calibrated.
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+
+    /// Length of a feature vector.
+    pub fn width(&self) -> usize {
+        self.features.dim
+    }
+}

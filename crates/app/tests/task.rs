@@ -1,0 +1,130 @@
+//! From labelled images to answers and back from a file, with the embedded model.
+
+use siskin_app::{EMBEDDED, Error, Example, Image, Model, Origin, Rules, Support, Task};
+use siskin_data::Embeddings;
+
+/// A white sheet with black strokes that differ by class, moved a little by `shift`.
+fn drawing(class: usize, shift: i32) -> Image {
+    let side = 105i32;
+    let dark = |x: i32, y: i32| {
+        let (x, y) = (x - 52 - shift, y - 52 + shift);
+        let near = |d: i32| d.abs() <= 2;
+        x.abs() < 36
+            && y.abs() < 36
+            && match class {
+                0 => near(x) || near(y),
+                1 => near(x * x / 30 + y * y / 30 - 30),
+                2 => near(x - y) || near(x + y),
+                _ => near(y + 30) || near(x + 30),
+            }
+    };
+    let pixels = (0..side * side).map(|i| if dark(i % side, i / side) { 0 } else { 255 }).collect();
+    Image { width: 105, height: 105, channels: 1, pixels }
+}
+
+fn support(shots: &[usize]) -> Support {
+    let examples = shots.iter().enumerate().flat_map(|(class, &n)| {
+        (0..n).map(move |i| Example { name: format!("{class}-{i}"), class, image: drawing(class, i as i32) })
+    });
+    Support::new((0..shots.len()).map(|c| format!("class {c}")).collect(), examples.collect()).unwrap()
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> usize {
+    bytes.windows(part.len()).position(|w| w == part).unwrap()
+}
+
+#[test]
+fn a_task_answers_rightly_and_the_same_after_a_file() {
+    let model = Model::open(EMBEDDED[0].0).unwrap();
+    let task = Task::adapt(&model, &support(&[1, 2, 1, 3]), "strokes").unwrap();
+    assert!(
+        matches!(task.calibration().origin, Origin::Validation { .. }),
+        "{:?}",
+        task.calibration().origin
+    );
+    assert_eq!(task.calibration().held_out.unwrap().1, 5, "the two classes with several examples");
+    let queries: Vec<Image> = (0..4).map(|class| drawing(class, -3)).collect();
+    let features = model.embed(&queries).unwrap();
+    let answers = task.predict(&features).unwrap();
+    for (class, answer) in answers.iter().enumerate() {
+        assert_eq!(answer.label, class, "{answer:?}");
+        assert!((answer.probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+    let near = task.nearest(&features, 2).unwrap();
+    assert!(near.iter().enumerate().all(|(class, n)| n.len() == 2 && n[0].class == class));
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("strokes.task");
+    task.save(&path).unwrap();
+    let again = Task::load(&path).unwrap();
+    assert_eq!(again.predict(&features).unwrap(), answers, "not a bit may differ");
+    assert_eq!(again.to_bytes().unwrap(), task.to_bytes().unwrap());
+    assert_eq!((again.title(), again.names()), ("strokes", task.names()));
+    again.check_model(&model).unwrap();
+    let rows = again.rows(&features, &again.rules(&Rules::default()).unwrap(), 1).unwrap();
+    let json = serde_json::to_value(&rows[2]).unwrap();
+    assert_eq!(json["label"], "class 2");
+    assert_eq!(json["probabilities"].as_object().unwrap().len(), 4);
+    assert_eq!(json["nearest"][0]["class"], "class 2");
+}
+
+#[test]
+fn damaged_files_are_refused_with_a_reason() {
+    let model = Model::open(EMBEDDED[0].0).unwrap();
+    let whole = Task::adapt(&model, &support(&[1, 1]), "t").unwrap().to_bytes().unwrap();
+    let refused = |bytes: &[u8]| Task::from_bytes(bytes, "x.task").unwrap_err().to_string();
+    for cut in [0, 7, 100, whole.len() / 2, whole.len() - 1] {
+        assert!(refused(&whole[..cut]).contains("not a whole file"), "{cut}: {}", refused(&whole[..cut]));
+    }
+    let mut flipped = whole.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    assert!(refused(&flipped).contains("checksum"), "{}", refused(&flipped));
+    assert!(refused(EMBEDDED[0].1).contains("holds no task"));
+    let mut newer = whole.clone();
+    let version = br#"\"version\":"#;
+    newer[find(&whole, version) + version.len()] = b'9';
+    assert!(refused(&newer).contains("format is 9"), "{}", refused(&newer));
+}
+
+#[test]
+fn a_task_and_another_model_do_not_mix() {
+    let model = Model::open(EMBEDDED[0].0).unwrap();
+    let task = Task::adapt(&model, &support(&[1, 1]), "t").unwrap();
+    // The same model with a hyperparameter changed in its config is another model.
+    let mut bytes = model.to_bytes().unwrap();
+    let at = find(&bytes, b"seed = 0");
+    bytes[at + 7] = b'1';
+    let other = Model::from_bytes(&bytes, "other").unwrap();
+    assert!(matches!(task.check_model(&other), Err(Error::OtherModel { .. })));
+    for (bytes, why) in [(&bytes[..50], "not a whole"), (&[][..], "not a whole")] {
+        assert!(Model::from_bytes(bytes, "cut").err().unwrap().to_string().contains(why));
+    }
+    let error = Model::open("no-such-model").err().unwrap().to_string();
+    assert!(error.contains("omniglot-conv4s"), "{error}");
+}
+
+#[test]
+fn many_examples_calibrate_on_themselves() {
+    // Two overlapping clouds: held-out predictions are wrong now and then, so a temperature can be found.
+    let rows = 60;
+    let noise = |i: usize| ((i * 7919 % 1009) as f32 / 1009.0 - 0.5) * 4.0;
+    let vectors: Vec<f32> =
+        (0..rows).flat_map(|i| [noise(i) + if i % 2 == 0 { 1.0 } else { -1.0 }, noise(3 * i + 1)]).collect();
+    let labels: Vec<usize> = (0..rows).map(|i| i % 2).collect();
+    let data = Embeddings::new("clouds", vec!["a".into(), "b".into()], 2, &vectors, &labels).unwrap();
+    let task = Task::adapt_vectors(&data).unwrap();
+    assert!(
+        matches!(task.calibration().origin, Origin::HeldOut { predictions: 60, .. }),
+        "{:?}",
+        task.calibration()
+    );
+    let again = Task::from_bytes(&task.to_bytes().unwrap(), "clouds.task").unwrap();
+    let query = siskin_app::Features { values: vec![3.0, 0.0, -3.0, 0.0], rows: 2, dim: 2 };
+    let answers = task.predict(&query).unwrap();
+    assert_eq!((answers[0].label, answers[1].label), (0, 1));
+    assert_eq!(again.predict(&query).unwrap(), answers);
+    let model = Model::open(EMBEDDED[0].0).unwrap();
+    assert!(again.check_model(&model).unwrap_err().to_string().contains("vectors"));
+    let wide = siskin_app::Features { values: vec![0.0; 3], rows: 1, dim: 3 };
+    assert!(task.predict(&wide).is_err());
+}
