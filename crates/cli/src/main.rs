@@ -1,7 +1,9 @@
 //! The `siskin` command: one file a subcommand, nothing else.
 
+mod bench;
 mod calibrate;
 mod compare;
+mod compute;
 mod data;
 mod figures;
 mod methods;
@@ -48,6 +50,8 @@ enum Command {
     Compare(compare::Args),
     /// Draw the paper's figures.
     Figures(figures::Args),
+    /// Time a training and a test episode on this machine.
+    Bench(bench::Args),
 }
 
 fn main() -> std::process::ExitCode {
@@ -73,6 +77,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Calibrate(args)) => calibrate::run(args),
         Some(Command::Compare(args)) => compare::run(args),
         Some(Command::Figures(args)) => figures::run(args),
+        Some(Command::Bench(args)) => bench::run(args),
         Some(Command::Quickstart(args)) => quickstart::run(args),
         None => Ok(()),
     }

@@ -1,5 +1,6 @@
 //! `siskin test`: accuracy of a trained model by the paper's protocol.
 
+use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
 use siskin_data::SplitName;
 use siskin_train::run::Model;
@@ -22,13 +23,16 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    compute: ComputeArgs,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
+    let settings = args.compute.settings(&args.set);
     let model =
-        args.read.with_opener(args.read.on_bad(), |opener| Model::open(&args.run, &args.set, opener))?;
+        args.read.with_opener(args.read.on_bad(), |opener| Model::open(&args.run, &settings, opener))?;
     let answers = testing::answers(&model, SplitName::Test, model.config.test.batches)?;
     let report = testing::report(&model, &answers)?;
     testing::write_episodes(&args.run.join("test-episodes.jsonl"), &answers, model.config.test.episodes)?;

@@ -1,5 +1,6 @@
 //! `siskin train`: meta-train a method by a config.
 
+use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -42,6 +43,8 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", conflicts_with = "resume")]
     replay: Option<PathBuf>,
     #[command(flatten)]
+    compute: ComputeArgs,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
@@ -56,10 +59,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
         return Ok(());
     }
+    if args.resume.is_some() && args.compute.given() {
+        anyhow::bail!("--resume goes on as the run began: --device and --precision cannot be changed");
+    }
     let mut run = args.read.with_opener(args.read.on_bad(), |opener| match (&args.resume, &args.config) {
         (Some(folder), _) => anyhow::Ok(Run::resume(folder, opener)?),
         (None, Some(path)) => {
-            let mut settings = args.set.clone();
+            let mut settings = args.compute.settings(&args.set);
             settings.extend(args.method.map(|method| format!("method={method}")));
             let config = Config::load(path, &settings)?;
             let name = path.file_stem().context("the config has no file name")?.to_string_lossy();

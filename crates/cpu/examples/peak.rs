@@ -2,11 +2,8 @@
 //! `cargo run --release -p siskin-cpu --example peak -- [images] [repeats]`. One thread; CPU time, the least of all
 //! repeats, since other programs can only add to it.
 
-mod clock;
-
-use clock::time;
 use siskin_cpu::{
-    Activations, Block, BlockGrads, BlockParams, BlockSpec, Isa, RunningStats, Workspace, multiply_adds,
+    Activations, Block, BlockGrads, BlockParams, BlockSpec, Isa, RunningStats, Workspace, multiply_adds, time,
 };
 
 fn main() {

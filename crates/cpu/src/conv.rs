@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use crate::bf16::{Precision, Unit};
 use crate::buffer::Workspace;
 use crate::direct::Window;
 use crate::error::{Error, check};
@@ -28,6 +29,7 @@ pub struct ConvSpec {
 #[derive(Clone, Copy, Debug)]
 pub struct Conv {
     isa: Isa,
+    unit: Option<Unit>,
     spec: ConvSpec,
 }
 
@@ -57,7 +59,15 @@ impl Conv {
                 return Err(Error::Unsupported { what, value, allowed });
             }
         }
-        Ok(Self { isa, spec })
+        Ok(Self { isa, unit: None, spec })
+    }
+
+    /// The same convolution in this precision.
+    ///
+    /// # Errors
+    /// Instructions this CPU does not have.
+    pub fn at(self, precision: Precision) -> Result<Self, Error> {
+        Ok(Self { unit: precision.unit(self.isa)?, ..self })
     }
 
     /// Its geometry.
@@ -85,8 +95,7 @@ impl Conv {
             window,
             x: Frame::inner(h, w, c_in),
             z: Frame::outer(zh, zw, c_out),
-            #[cfg(test)]
-            plain: false,
+            algorithm: self.unit.into(),
         })
     }
 

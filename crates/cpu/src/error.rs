@@ -58,6 +58,21 @@ pub enum Error {
         /// Entries given.
         found: usize,
     },
+    /// The CPU has no instructions for bf16.
+    #[error(
+        "precision bf16 needs a CPU with AMX tiles for bf16 (and Linux 5.16 or later) or AVX-512 BF16, and this one \
+         has {instructions} only: choose f32, or bf16-emulated to see what bf16 does to the results"
+    )]
+    NoBf16 {
+        /// The widest instructions it has.
+        instructions: &'static str,
+    },
+    /// A precision that is none of ours.
+    #[error("unknown precision `{name}`: choose f32, bf16 or bf16-emulated")]
+    UnknownPrecision {
+        /// The name as given.
+        name: String,
+    },
     /// Consecutive blocks whose channels do not fit.
     #[error("block {block} takes {found} channels, but its input has {expected}")]
     Channels {

@@ -1,5 +1,6 @@
-//! One layer's filters made ready for a pass, and the choice of algorithm: Winograd where it applies, else direct.
+//! One layer's filters made ready for a pass, and the choice of algorithm: in f32 Winograd where it applies, else direct.
 
+use crate::bf16::{self, Mixed, Unit};
 use crate::buffer::{Buffer, Workspace};
 use crate::direct::{self, Window};
 use crate::frame::{Frame, GROUP};
@@ -10,7 +11,30 @@ use crate::winograd::{self, filter::TAPS};
 /// Filters packed for the forward pass or, transposed, for the backward pass.
 pub(crate) struct Filters {
     layer: Layer,
-    packed: Buffer,
+    packed: Packed,
+}
+
+enum Packed {
+    Single(Buffer),
+    Mixed(Mixed, bf16::Halves),
+}
+
+/// How a layer's convolutions are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Algorithm {
+    /// In f32, by Winograd where it applies.
+    Fastest,
+    /// In f32, always by definition: for tests that compare the two.
+    #[cfg(test)]
+    Definition,
+    /// bf16 products, f32 sums.
+    Mixed(Unit),
+}
+
+impl From<Option<Unit>> for Algorithm {
+    fn from(unit: Option<Unit>) -> Self {
+        unit.map_or(Self::Fastest, Self::Mixed)
+    }
 }
 
 /// The shape of a layer's filters and how one value of `[c_out, c_in, k, k]` is found in packed memory.
@@ -20,19 +44,24 @@ pub(crate) struct Layer {
     pub window: Window,
     pub x: Frame,
     pub z: Frame,
-    /// Always by definition, never by Winograd: for tests that compare the two.
-    #[cfg(test)]
-    pub plain: bool,
+    pub algorithm: Algorithm,
 }
 
 impl Layer {
     /// Winograd's transforms work on whole vectors of channels and on 3x3 filters of stride 1.
     pub fn is_winograd(&self) -> bool {
-        #[cfg(test)]
-        if self.plain {
-            return false;
+        self.algorithm == Algorithm::Fastest
+            && self.window.kernel == 3
+            && self.window.stride == 1
+            && self.x.lanes.is_multiple_of(GROUP)
+    }
+
+    fn mixed(&self) -> Option<Mixed> {
+        let Self { window, x, z, .. } = *self;
+        match self.algorithm {
+            Algorithm::Mixed(unit) => Some(Mixed { unit, window, x, z }),
+            _ => None,
         }
-        self.window.kernel == 3 && self.window.stride == 1 && self.x.lanes.is_multiple_of(GROUP)
     }
 
     /// Images of a chunk. The number of chunks depends on the work alone, never on the number of threads: the sums over
@@ -60,6 +89,12 @@ impl Layer {
 
     /// Packs `weight` (`[c_out, c_in, k, k]`), filter n scaled by `scale[n]`, for the forward pass.
     pub fn pack(self, workspace: &Workspace, weight: &[f32], scale: Option<&[f32]>) -> Filters {
+        if let Some(mixed) = self.mixed() {
+            return Filters {
+                layer: self,
+                packed: Packed::Mixed(mixed, mixed.pack(workspace, weight, scale)),
+            };
+        }
         let (lin, lout) = (self.x.lanes, self.z.lanes);
         if self.is_winograd() {
             let size = lin * lout;
@@ -77,6 +112,10 @@ impl Layer {
 
     /// Packs the same transposed, for the gradient with respect to the input.
     pub fn pack_transposed(self, workspace: &Workspace, weight: &[f32], scale: Option<&[f32]>) -> Filters {
+        if let Some(mixed) = self.mixed() {
+            let packed = Packed::Mixed(mixed, mixed.pack_transposed(workspace, weight, scale));
+            return Filters { layer: self, packed };
+        }
         let (lin, lout) = (self.x.lanes, self.z.lanes);
         if self.is_winograd() {
             let size = lin * lout;
@@ -94,11 +133,16 @@ impl Layer {
 
     /// No filters: for a backward pass that needs no gradient with respect to its input.
     pub fn unpacked(self, workspace: &Workspace) -> Filters {
-        self.filters(workspace.take(0))
+        match self.mixed() {
+            Some(mixed) => {
+                Filters { layer: self, packed: Packed::Mixed(mixed, bf16::Halves::zeroed(workspace, 0)) }
+            }
+            None => self.filters(workspace.take(0)),
+        }
     }
 
     fn filters(self, packed: Buffer) -> Filters {
-        Filters { layer: self, packed }
+        Filters { layer: self, packed: Packed::Single(packed) }
     }
 
     fn spread(
@@ -148,7 +192,11 @@ impl Layer {
 impl Filters {
     /// z = x * filters for a run of images (filters from [`Layer::pack`]).
     pub fn forward(&self, workspace: &Workspace, x: &[f32], z: &mut [f32]) {
-        let Self { layer: Layer { isa, window, x: x_frame, z: z_frame, .. }, ref packed } = *self;
+        let Layer { isa, window, x: x_frame, z: z_frame, .. } = self.layer;
+        let packed = match &self.packed {
+            Packed::Single(packed) => packed,
+            Packed::Mixed(mixed, filters) => return mixed.forward(workspace, filters, x, z),
+        };
         if self.layer.is_winograd() {
             winograd::forward(isa, workspace, packed, window.padding, x, x_frame, z, z_frame);
         } else {
@@ -166,7 +214,11 @@ impl Filters {
         dx: Option<&mut [f32]>,
         sums: &mut [f32],
     ) {
-        let Self { layer: Layer { isa, window, x: x_frame, z: z_frame, .. }, ref packed } = *self;
+        let Layer { isa, window, x: x_frame, z: z_frame, .. } = self.layer;
+        let packed = match &self.packed {
+            Packed::Single(packed) => packed,
+            Packed::Mixed(mixed, filters) => return mixed.backward(workspace, filters, x, dz, dx, sums),
+        };
         if self.layer.is_winograd() {
             winograd::backward(isa, workspace, packed, window.padding, x, x_frame, dz, z_frame, dx, sums);
         } else {

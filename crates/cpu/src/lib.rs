@@ -5,8 +5,10 @@
 //! the rayon pool they run in. Memory comes from a [`Workspace`] and returns to it, so a training loop allocates
 //! nothing large after its first step.
 
+mod bf16;
 mod block;
 mod buffer;
+mod clock;
 mod conv;
 mod direct;
 mod error;
@@ -19,8 +21,10 @@ mod simd;
 mod stack;
 mod winograd;
 
+pub use bf16::Precision;
 pub use block::{Block, BlockGrads, BlockParams, BlockSaved, BlockSpec, EPSILON, RunningStats};
 pub use buffer::{Buffer, Workspace};
+pub use clock::{Seconds, time};
 pub use conv::{Conv, ConvSpec};
 pub use error::Error;
 pub use frame::Activations;

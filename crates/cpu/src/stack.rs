@@ -1,5 +1,6 @@
 //! A row of blocks, such as Conv4: images in, flat features out, nothing converted in between.
 
+use crate::bf16::Precision;
 use crate::block::{Block, BlockGrads, BlockParams, BlockSaved, BlockSpec, RunningStats};
 use crate::buffer::Workspace;
 use crate::error::{Error, check};
@@ -43,6 +44,15 @@ impl Stack {
             return Err(Error::Unsupported { what: "the number of blocks", value: 0, allowed: "at least 1" });
         }
         let blocks = specs.iter().map(|&spec| Block::with_isa(spec, isa)).collect::<Result<_, _>>()?;
+        Ok(Self { blocks })
+    }
+
+    /// The same stack with its convolutions in this precision.
+    ///
+    /// # Errors
+    /// Instructions this CPU does not have.
+    pub fn at(self, precision: Precision) -> Result<Self, Error> {
+        let blocks = self.blocks.into_iter().map(|block| block.at(precision)).collect::<Result<_, _>>()?;
         Ok(Self { blocks })
     }
 

@@ -5,12 +5,13 @@ use std::str::FromStr;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
+use siskin_cpu::Precision;
 
 use crate::batch_norm::{BatchNorm, Pass};
 use crate::conv_net::ConvNet;
 use crate::init::Init;
 use crate::resnet::ResNet;
-use crate::{Error, Images};
+use crate::{DeviceChoice, Error, Images};
 
 /// Channels of the first block in the published networks.
 const WIDTH: usize = 64;
@@ -104,6 +105,18 @@ impl Backbone {
         Self::with_width(architecture, WIDTH, seed, device)
     }
 
+    /// The same on the hardware and in the precision of `choice`, with gradients.
+    pub fn on(architecture: Architecture, seed: u64, choice: DeviceChoice) -> Result<Self, Error> {
+        let of = |hardware: DeviceChoice| -> Result<Self, Error> {
+            Ok(Self::new(architecture, seed, &hardware.open()?.autodiff()))
+        };
+        match choice {
+            DeviceChoice::CpuAt(precision) => of(DeviceChoice::Cpu)?.at(precision),
+            DeviceChoice::CpuUnfused => Ok(of(DeviceChoice::Cpu)?.unfused()),
+            hardware => of(hardware),
+        }
+    }
+
     /// The same with `width` channels in the first block, for small problems and tests.
     pub fn with_width(architecture: Architecture, width: usize, seed: u64, device: &Device) -> Self {
         let mut init = Init::new(seed, device);
@@ -125,6 +138,19 @@ impl Backbone {
             Layers::ResNet(net) => Layers::ResNet(net.unfused()),
         };
         Self { layers, ..self }
+    }
+
+    /// The same backbone with the convolutions of the fused path in this precision. Where the plain composition of Burn
+    /// operations runs (another device, gradients through running statistics), it stays f32.
+    ///
+    /// # Errors
+    /// Instructions this CPU does not have.
+    pub fn at(self, precision: Precision) -> Result<Self, Error> {
+        let layers = match self.layers {
+            Layers::ConvNet(net) => Layers::ConvNet(net.at(precision)?),
+            Layers::ResNet(net) => Layers::ResNet(net.at(precision)?),
+        };
+        Ok(Self { layers, ..self })
     }
 
     /// Which architecture this is.

@@ -5,6 +5,7 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use burn::tensor::module::{conv2d, max_pool2d};
 use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
+use siskin_cpu::Precision;
 
 use crate::Error;
 use crate::batch_norm::{BatchNorm, Pass};
@@ -78,6 +79,12 @@ impl ConvNet {
     /// The same network without the fused path, on the CPU too.
     pub(crate) fn unfused(self) -> Self {
         Self { fused: None, ..self }
+    }
+
+    /// The same network with the fused path in this precision.
+    pub(crate) fn at(self, precision: Precision) -> Result<Self, Error> {
+        let fused = self.fused.map(|fused| fused.at(precision)).transpose()?;
+        Ok(Self { fused, ..self })
     }
 
     /// `images`: [N, C, H, W] -> features [N, width (H/16) (W/16)].

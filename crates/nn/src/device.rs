@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use burn::tensor::Device;
 
+use siskin_cpu::Precision;
+
 use crate::Error;
 
 /// The hardware of a run: what `--device` names.
@@ -13,6 +15,10 @@ pub enum DeviceChoice {
     /// Burn's pure-Rust CPU backend with our fused blocks. Always there.
     #[default]
     Cpu,
+    /// The CPU with convolutions in mixed precision.
+    CpuAt(Precision),
+    /// The CPU by Burn's own operations only: the slow oracle of the fused blocks.
+    CpuUnfused,
     /// An NVIDIA GPU; needs the cargo feature `cuda`.
     Cuda,
     /// Any GPU with a Vulkan, DirectX 12 or Metal driver; needs the cargo feature `wgpu`.
@@ -25,17 +31,41 @@ impl DeviceChoice {
     /// The name used on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Cpu => "cpu",
+            Self::Cpu | Self::CpuAt(_) | Self::CpuUnfused => "cpu",
             Self::Cuda => "cuda",
             Self::Wgpu => "wgpu",
             Self::Metal => "metal",
         }
     }
 
-    /// Burn's handle of the device, or how to build a binary that has it.
+    /// The numbers its convolutions multiply.
+    pub fn precision(self) -> Precision {
+        match self {
+            Self::CpuAt(precision) => precision,
+            _ => Precision::F32,
+        }
+    }
+
+    /// The same hardware computing in this precision, by the fused blocks or without them.
+    ///
+    /// # Errors
+    /// Mixed precision on another device than the CPU or without the fused blocks.
+    pub fn with(self, precision: Precision, fused: bool) -> Result<Self, Error> {
+        match (self.name(), precision, fused) {
+            ("cpu", Precision::F32, true) => Ok(Self::Cpu),
+            ("cpu", Precision::F32, false) => Ok(Self::CpuUnfused),
+            ("cpu", mixed, true) => Ok(Self::CpuAt(mixed)),
+            (_, Precision::F32, _) => Ok(self),
+            (device, ..) => Err(Error::PrecisionElsewhere { device, precision: precision.name() }),
+        }
+    }
+
+    /// Burn's handle of the device, or how to build a binary that has it. For a network that knows nothing of mixed
+    /// precision; [`crate::Backbone::on`] does.
     pub fn open(self) -> Result<Device, Error> {
         match self {
             Self::Cpu => Ok(Device::flex()),
+            Self::CpuAt(_) | Self::CpuUnfused => Err(Error::FusedSingleOnly),
             #[cfg(feature = "cuda")]
             Self::Cuda => Ok(Device::cuda(burn::tensor::DeviceIndex::Default)),
             #[cfg(feature = "wgpu")]
@@ -77,6 +107,21 @@ mod tests {
         let error = "gpu".parse::<DeviceChoice>().unwrap_err().to_string();
         assert!(error.contains("`gpu`") && error.contains("cpu, cuda, wgpu or metal"));
         assert!(DeviceChoice::Cpu.open().is_ok());
+    }
+
+    #[test]
+    fn mixed_precision_is_for_the_fused_cpu_path() {
+        use Precision::{Bf16Emulated, F32};
+        assert_eq!(DeviceChoice::Cpu.with(F32, true).unwrap(), DeviceChoice::Cpu);
+        assert_eq!(DeviceChoice::Cpu.with(F32, false).unwrap(), DeviceChoice::CpuUnfused);
+        let mixed = DeviceChoice::Cpu.with(Bf16Emulated, true).unwrap();
+        assert_eq!((mixed, mixed.name()), (DeviceChoice::CpuAt(Bf16Emulated), "cpu"));
+        assert_eq!(DeviceChoice::Cuda.with(F32, true).unwrap(), DeviceChoice::Cuda);
+        let error = DeviceChoice::Cuda.with(Bf16Emulated, true).unwrap_err().to_string();
+        assert!(error.contains("bf16-emulated") && error.contains("cuda"), "{error}");
+        assert!(DeviceChoice::Cpu.with(Bf16Emulated, false).is_err());
+        // A network that does not ask for the precision must not compute in another one silently.
+        assert!(mixed.open().is_err());
     }
 
     #[cfg(not(feature = "wgpu"))]

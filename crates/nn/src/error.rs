@@ -19,6 +19,22 @@ pub enum Error {
         /// The device, which is also the name of its cargo feature.
         device: &'static str,
     },
+    /// Mixed precision where only single precision is computed.
+    #[error(
+        "precision {precision} is computed by the fused blocks of the CPU only, not on `{device}` without them: \
+         choose precision f32, or device cpu with backbone.fused = true"
+    )]
+    PrecisionElsewhere {
+        /// The device.
+        device: &'static str,
+        /// The precision asked for.
+        precision: &'static str,
+    },
+    /// A network that can neither change its precision nor leave the fused blocks.
+    #[error(
+        "this network computes by the fused blocks in f32 only: choose precision f32 and backbone.fused = true"
+    )]
+    FusedSingleOnly,
     /// A backbone name that is none of ours.
     #[error("unknown backbone `{name}`: choose conv4, conv4s, conv6 or resnet12")]
     UnknownBackbone {

@@ -70,4 +70,5 @@ pub use init::Init;
 pub use network::{Network, NetworkState, Step};
 pub use random::stream;
 pub use resnet::{Filters, ResNet, ResidualBlock, Unit};
+pub use siskin_cpu::Precision;
 pub use state::{NamedTensor, export, import};

@@ -62,7 +62,7 @@ impl Step {
 impl Network {
     /// A fresh network without a head: parameters from stream `(seed, "init")`, zero moments.
     pub fn new(architecture: Architecture, seed: u64, device: DeviceChoice) -> Result<Self, Error> {
-        Ok(Self::of(Backbone::new(architecture, seed, &device.open()?.autodiff())))
+        Ok(Self::of(Backbone::on(architecture, seed, device)?))
     }
 
     /// The backbone with a fresh optimiser.

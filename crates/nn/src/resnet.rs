@@ -9,17 +9,14 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::leaky_relu;
 use burn::tensor::module::{conv2d, max_pool2d};
 use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
-use siskin_cpu::Workspace;
+use siskin_cpu::Precision;
 
 use crate::Error;
 use crate::batch_norm::{BatchNorm, Pass};
-use crate::fused::convolution;
+use crate::fused::{Engine, convolution};
 use crate::init::Init;
 
 const SLOPE: f64 = 0.1;
-
-/// Buffers of our own CPU convolutions; without them Burn's run.
-type Engine<'a> = Option<&'a Workspace>;
 
 /// The filters of a convolution without bias.
 #[derive(Module, Debug)]
@@ -42,11 +39,16 @@ impl Unit {
         Self { conv: Filters { weight: init.conv_weight(out, input, k) }, norm: BatchNorm::new(out, init) }
     }
 
-    fn forward(&self, x: Tensor<4>, pass: &mut Pass<'_>, engine: Engine<'_>) -> Result<Tensor<4>, Error> {
+    fn forward(
+        &self,
+        x: Tensor<4>,
+        pass: &mut Pass<'_>,
+        engine: Option<&Engine>,
+    ) -> Result<Tensor<4>, Error> {
         let weight = self.conv.weight.val();
         let padding = weight.dims()[2] / 2;
         let fused = match engine {
-            Some(workspace) => convolution(&x, &weight, [1, padding], workspace)?,
+            Some(engine) => convolution(&x, &weight, [1, padding], engine)?,
             None => None,
         };
         let x = fused.unwrap_or_else(|| {
@@ -79,7 +81,12 @@ impl ResidualBlock {
         }
     }
 
-    fn forward(&self, x: Tensor<4>, pass: &mut Pass<'_>, engine: Engine<'_>) -> Result<Tensor<4>, Error> {
+    fn forward(
+        &self,
+        x: Tensor<4>,
+        pass: &mut Pass<'_>,
+        engine: Option<&Engine>,
+    ) -> Result<Tensor<4>, Error> {
         let y = leaky_relu(self.unit1.forward(x.clone(), pass, engine)?, SLOPE);
         let y = leaky_relu(self.unit2.forward(y, pass, engine)?, SLOPE);
         let y = self.unit3.forward(y, pass, engine)?;
@@ -93,8 +100,9 @@ impl ResidualBlock {
 pub struct ResNet {
     /// The blocks from the image to the features.
     pub blocks: Vec<ResidualBlock>,
+    /// Our own CPU convolutions; without them Burn's run.
     #[module(skip)]
-    engine: Option<Workspace>,
+    engine: Option<Engine>,
 }
 
 /// Channels of the four blocks: 64, 160, 320, 640 for a width of 64.
@@ -111,12 +119,18 @@ impl ResNet {
             blocks.push(ResidualBlock::new(input, out, init));
             input = out;
         }
-        Self { blocks, engine: Some(Workspace::new()) }
+        Self { blocks, engine: Some(Engine::default()) }
     }
 
     /// The same network with Burn's convolutions, on the CPU too.
     pub(crate) fn unfused(self) -> Self {
         Self { engine: None, ..self }
+    }
+
+    /// The same network with our own convolutions in this precision.
+    pub(crate) fn at(self, precision: Precision) -> Result<Self, Error> {
+        let engine = self.engine.map(|engine| engine.at(precision)).transpose()?;
+        Ok(Self { engine, ..self })
     }
 
     /// `images`: [N, C, H, W] -> features [N, 10 width].

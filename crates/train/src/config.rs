@@ -99,11 +99,16 @@ pub struct BackboneConfig {
     pub name: String,
     /// `cpu`, or `cuda`, `wgpu`, `metal` where compiled in.
     pub device: String,
+    /// `f32`, or `bf16` on a CPU that has it: bf16 products with f32 sums. `bf16-emulated` computes the same anywhere,
+    /// slowly.
+    pub precision: String,
+    /// Whether the CPU uses the fused blocks; false means Burn's own operations, some ten times slower.
+    pub fused: bool,
 }
 
 impl Default for BackboneConfig {
     fn default() -> Self {
-        BackboneConfig { name: "conv4s".into(), device: "cpu".into() }
+        BackboneConfig { name: "conv4s".into(), device: "cpu".into(), precision: "f32".into(), fused: true }
     }
 }
 

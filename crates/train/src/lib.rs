@@ -2,6 +2,7 @@
 
 pub mod atomic;
 pub mod batches;
+pub mod bench;
 pub mod calibration;
 pub mod checkpoint;
 pub mod compare;

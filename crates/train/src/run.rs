@@ -13,7 +13,7 @@ use siskin_methods::ls_gibbs::ls_gibbs;
 use siskin_methods::ove::ove;
 use siskin_methods::proto_net::ProtoNet;
 use siskin_methods::{Method, MethodName, Setup, StepReport};
-use siskin_nn::Architecture;
+use siskin_nn::{Architecture, DeviceChoice, Precision};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -124,7 +124,7 @@ pub fn method_for(config: &Config, base_classes: usize) -> Result<Box<dyn Method
         way: config.episode.way,
         base_classes,
         seed: config.seed,
-        device: config.backbone.device.parse().map_err(siskin_methods::Error::from)?,
+        device: device(config)?,
     };
     Ok(match config.method {
         MethodName::Cdkt => Box::new(Cdkt::new(&config.cdkt, setup)?),
@@ -133,6 +133,15 @@ pub fn method_for(config: &Config, base_classes: usize) -> Result<Box<dyn Method
         MethodName::Ove => Box::new(ove(&config.ove, setup)?),
         MethodName::ProtoNet => Box::new(ProtoNet::new(setup)?),
     })
+}
+
+/// The hardware and the precision that `config` names.
+pub fn device(config: &Config) -> Result<DeviceChoice> {
+    let choose = || -> std::result::Result<DeviceChoice, siskin_nn::Error> {
+        let hardware: DeviceChoice = config.backbone.device.parse()?;
+        hardware.with(config.backbone.precision.parse::<Precision>()?, config.backbone.fused)
+    };
+    Ok(choose().map_err(siskin_methods::Error::from)?)
 }
 
 fn architecture(config: &Config) -> Result<Architecture> {

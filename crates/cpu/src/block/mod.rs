@@ -3,6 +3,7 @@
 mod backward;
 mod forward;
 
+use crate::bf16::{Precision, Unit};
 use crate::buffer::{Buffer, Workspace};
 use crate::direct::Window;
 use crate::error::{Error, check};
@@ -96,6 +97,7 @@ const KEPT: usize = 7;
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     isa: Isa,
+    unit: Option<Unit>,
     spec: BlockSpec,
 }
 
@@ -123,7 +125,15 @@ impl Block {
                 allowed: "at least 1",
             });
         }
-        Ok(Self { isa, spec })
+        Ok(Self { isa, unit: None, spec })
+    }
+
+    /// The same block with its convolutions in this precision.
+    ///
+    /// # Errors
+    /// Instructions this CPU does not have.
+    pub fn at(self, precision: Precision) -> Result<Self, Error> {
+        Ok(Self { unit: precision.unit(self.isa)?, ..self })
     }
 
     /// What it is made of.
@@ -156,14 +166,7 @@ impl Block {
 
     fn layer(&self, g: &Geometry) -> Layer {
         let window = Window { kernel: 3, stride: 1, padding: self.spec.padding };
-        Layer {
-            isa: self.isa,
-            window,
-            x: g.x,
-            z: g.z,
-            #[cfg(test)]
-            plain: false,
-        }
+        Layer { isa: self.isa, window, x: g.x, z: g.z, algorithm: self.unit.into() }
     }
 
     fn check(&self, params: &BlockParams) -> Result<(), Error> {

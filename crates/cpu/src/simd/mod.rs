@@ -101,6 +101,16 @@ pub(crate) trait Vector: Copy {
     /// `LANES` floats must be writable at `p`.
     unsafe fn store(self, p: *mut f32);
     fn splat(x: f32) -> Self;
+    /// The first and the second of each of `LANES` pairs of bf16 numbers.
+    ///
+    /// # Safety
+    /// 2·`LANES` numbers must be readable at `p`.
+    unsafe fn load_pairs(p: *const u16) -> (Self, Self);
+    /// The first and the second of one pair of bf16 numbers, in every lane.
+    ///
+    /// # Safety
+    /// Two numbers must be readable at `p`.
+    unsafe fn splat_pair(p: *const u16) -> (Self, Self);
     /// The first lane.
     fn first(self) -> f32;
     fn add(self, b: Self) -> Self;

@@ -31,6 +31,21 @@ impl Vector for Lanes8 {
         Self([x; 8])
     }
     #[inline(always)]
+    unsafe fn load_pairs(p: *const u16) -> (Self, Self) {
+        // SAFETY: the caller vouches for sixteen readable numbers; the read asks for no alignment.
+        let pairs = unsafe { p.cast::<[[u16; 2]; 8]>().read_unaligned() };
+        let half =
+            |which: usize| Self(std::array::from_fn(|i| f32::from_bits(u32::from(pairs[i][which]) << 16)));
+        (half(0), half(1))
+    }
+    #[inline(always)]
+    unsafe fn splat_pair(p: *const u16) -> (Self, Self) {
+        // SAFETY: the caller vouches for two readable numbers; the read asks for no alignment.
+        let pair = unsafe { p.cast::<[u16; 2]>().read_unaligned() };
+        let half = |which: usize| Self::splat(f32::from_bits(u32::from(pair[which]) << 16));
+        (half(0), half(1))
+    }
+    #[inline(always)]
     fn first(self) -> f32 {
         self.0[0]
     }

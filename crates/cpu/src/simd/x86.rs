@@ -27,6 +27,30 @@ pub(crate) struct Avx512(__m512);
 // SAFETY of the blocks below: values of these types are made and used only in kernels started by `run_avx2` and
 // `run_avx512`, which `Isa::run` calls only when the CPU has the instructions; pointers are the callers' promise.
 
+impl Avx2 {
+    /// The lower and the upper half of each lane as bf16 numbers: a shift or a mask makes an f32 of them.
+    #[inline(always)]
+    fn halves(pairs: __m256i) -> (Self, Self) {
+        // SAFETY: the instructions exist, see above.
+        unsafe {
+            let upper = _mm256_and_si256(pairs, _mm256_set1_epi32(0xffff_0000_u32 as i32));
+            (Self(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(pairs))), Self(_mm256_castsi256_ps(upper)))
+        }
+    }
+}
+
+impl Avx512 {
+    /// As for [`Avx2`].
+    #[inline(always)]
+    fn halves(pairs: __m512i) -> (Self, Self) {
+        // SAFETY: the instructions exist, see above.
+        unsafe {
+            let upper = _mm512_and_si512(pairs, _mm512_set1_epi32(0xffff_0000_u32 as i32));
+            (Self(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(pairs))), Self(_mm512_castsi512_ps(upper)))
+        }
+    }
+}
+
 impl Vector for Avx2 {
     const LANES: usize = 8;
 
@@ -44,6 +68,16 @@ impl Vector for Avx2 {
     fn splat(x: f32) -> Self {
         // SAFETY: the instruction exists, see above.
         Self(unsafe { _mm256_set1_ps(x) })
+    }
+    #[inline(always)]
+    unsafe fn load_pairs(p: *const u16) -> (Self, Self) {
+        // SAFETY: the caller vouches for 16 readable numbers.
+        Self::halves(unsafe { _mm256_loadu_si256(p.cast()) })
+    }
+    #[inline(always)]
+    unsafe fn splat_pair(p: *const u16) -> (Self, Self) {
+        // SAFETY: the caller vouches for two readable numbers; the read asks for no alignment.
+        Self::halves(unsafe { _mm256_set1_epi32(p.cast::<i32>().read_unaligned()) })
     }
     #[inline(always)]
     fn first(self) -> f32 {
@@ -104,6 +138,16 @@ impl Vector for Avx512 {
     fn splat(x: f32) -> Self {
         // SAFETY: the instruction exists, see above.
         Self(unsafe { _mm512_set1_ps(x) })
+    }
+    #[inline(always)]
+    unsafe fn load_pairs(p: *const u16) -> (Self, Self) {
+        // SAFETY: the caller vouches for 32 readable numbers.
+        Self::halves(unsafe { _mm512_loadu_si512(p.cast()) })
+    }
+    #[inline(always)]
+    unsafe fn splat_pair(p: *const u16) -> (Self, Self) {
+        // SAFETY: the caller vouches for two readable numbers; the read asks for no alignment.
+        Self::halves(unsafe { _mm512_set1_epi32(p.cast::<i32>().read_unaligned()) })
     }
     #[inline(always)]
     fn first(self) -> f32 {

@@ -276,7 +276,7 @@ impl Kernel for Backward<'_> {
 mod tests {
     use super::*;
     use crate::direct::Window;
-    use crate::filter::Layer;
+    use crate::filter::{Algorithm, Layer};
 
     fn numbers(n: usize, seed: u32) -> Vec<f32> {
         let mut state = seed;
@@ -345,8 +345,8 @@ mod tests {
             layer.gradient(&workspace, &sums, None, &mut out[2]);
             [0, 1, 2].map(|i| error(&out[i], &twin[i]))
         };
-        let layer = Layer { isa, window, x: x_frame, z: z_frame, plain: false };
-        let (fast, plain) = (run(layer), run(Layer { plain: true, ..layer }));
+        let layer = Layer { isa, window, x: x_frame, z: z_frame, algorithm: Algorithm::Fastest };
+        let (fast, plain) = (run(layer), run(Layer { algorithm: Algorithm::Definition, ..layer }));
         for (i, name) in ["z", "dx", "dw"].iter().enumerate() {
             println!(
                 "{name}: Winograd rms {:.1e} max {:.1e}; definition rms {:.1e} max {:.1e}",

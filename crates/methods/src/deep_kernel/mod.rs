@@ -114,6 +114,11 @@ impl<H: Head> DeepKernel<H> {
         let network = Network::new(setup.architecture, setup.seed, setup.device)?;
         Ok(DeepKernel { network, head, learned, adam })
     }
+
+    /// The head's part of a training episode alone: the loss of these features. Its gradients are computed too.
+    pub fn loss(&self, features: &Features, episode: &Episode<'_>) -> Result<f64> {
+        Ok(self.head.clone().loss(features, episode)?.loss)
+    }
 }
 
 impl<H: Head> Method for DeepKernel<H> {

@@ -6,10 +6,29 @@ use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::{Autodiff, Flex};
 use burn::tensor::{Device, Tensor};
-use siskin_cpu::{Conv, ConvSpec, Workspace};
+use siskin_cpu::{Conv, ConvSpec, Precision, Workspace};
 
 use crate::Error;
 use crate::fused::flex::{FlexTensor, dims, primitive, register, slice, tensor};
+
+/// What our own CPU convolutions need besides their operands. Clones share their buffers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Engine {
+    workspace: Workspace,
+    precision: Precision,
+}
+
+impl Engine {
+    /// The same engine in this precision.
+    ///
+    /// # Errors
+    /// Instructions this CPU does not have.
+    pub(crate) fn at(self, precision: Precision) -> Result<Self, Error> {
+        let any = ConvSpec { c_in: 1, c_out: 1, kernel: 1, stride: 1, padding: 0 };
+        Conv::new(any)?.at(precision)?;
+        Ok(Self { precision, ..self })
+    }
+}
 
 /// x * weight without bias, or `None` on another device than the CPU.
 ///
@@ -18,13 +37,13 @@ pub(crate) fn convolution(
     x: &Tensor<4>,
     weight: &Tensor<4>,
     [stride, padding]: [usize; 2],
-    workspace: &Workspace,
+    Engine { workspace, precision }: &Engine,
 ) -> Result<Option<Tensor<4>>, Error> {
     if x.device().inner() != Device::flex() {
         return Ok(None);
     }
     let [c_out, c_in, kernel, _] = weight.dims();
-    let conv = Conv::new(ConvSpec { c_in, c_out, kernel, stride, padding })?;
+    let conv = Conv::new(ConvSpec { c_in, c_out, kernel, stride, padding })?.at(*precision)?;
     if !x.is_autodiff() && !weight.is_autodiff() {
         let inputs = [primitive::<Flex, 4>(x.clone()), primitive::<Flex, 4>(weight.clone())];
         let out = forward(&conv, workspace, &inputs.map(|t| t.to_contiguous()))?;
@@ -112,13 +131,13 @@ mod tests {
     #[test]
     fn values_and_gradients_equal_burns_convolution() {
         let device = Device::flex().autodiff();
-        let workspace = Workspace::new();
+        let engine = Engine::default();
         for (k, stride, padding) in [(3, 1, 1), (3, 1, 0), (3, 2, 1), (1, 1, 0), (1, 2, 0)] {
             let run = |fused: bool| {
                 let x = Tensor::<4>::from_data(values([2, 5, 9, 7], 37), &device).require_grad();
                 let weight = Tensor::<4>::from_data(values([6, 5, k, k], 53), &device).require_grad();
                 let out = if fused {
-                    convolution(&x, &weight, [stride, padding], &workspace).unwrap().unwrap()
+                    convolution(&x, &weight, [stride, padding], &engine).unwrap().unwrap()
                 } else {
                     let options = ConvOptions::new([stride; 2], [padding; 2], [1, 1], 1);
                     conv2d(x.clone(), weight.clone(), None, options)

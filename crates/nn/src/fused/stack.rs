@@ -10,7 +10,7 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, DispatchKindConversion, Flex};
 use burn::tensor::{Device, DispatchTensor, Tensor, TensorData};
-use siskin_cpu::{BlockGrads, BlockParams, BlockSpec, RunningStats, Stack, StackSaved, Workspace};
+use siskin_cpu::{BlockGrads, BlockParams, BlockSpec, Precision, RunningStats, Stack, StackSaved, Workspace};
 
 use crate::Error;
 use crate::batch_norm::{BatchStatistics, Pass};
@@ -39,6 +39,11 @@ impl Fused {
         let specs: Vec<BlockSpec> = (0..depth).map(block).collect();
         let stack = Stack::new(&specs).expect("3x3 blocks that fit one another");
         Self { stack, workspace: Workspace::new() }
+    }
+
+    /// The same engine in this precision.
+    pub(crate) fn at(self, precision: Precision) -> Result<Self, Error> {
+        Ok(Self { stack: self.stack.at(precision)?, ..self })
     }
 
     /// The features of `images`, or `None` where only the plain composition can compute them: on another device,

@@ -3,9 +3,11 @@
 use std::time::Instant;
 
 /// Seconds of wall time and of CPU time (all threads; `None` where the system does not tell).
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seconds {
+    /// By the clock on the wall.
     pub wall: f64,
+    /// Time on a CPU, summed over all threads of the process.
     pub cpu: Option<f64>,
 }
 

@@ -1,0 +1,48 @@
+//! `siskin bench` as a person and as a script meet it.
+
+use std::process::{Command, Output};
+
+fn siskin(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_siskin")).args(args).output().unwrap()
+}
+
+#[test]
+fn times_are_given_as_a_table_and_as_json() {
+    let case = ["bench", "--threads", "1", "--side", "28", "--shot", "1", "--repeats", "1"];
+    let table = siskin(&case);
+    let text = String::from_utf8(table.stdout).unwrap();
+    assert!(table.status.success(), "{}", String::from_utf8_lossy(&table.stderr));
+    for part in ["1 thread(s)", "training", "test", "network", "Gaussian process", "images/s", "of peak"] {
+        assert!(text.contains(part), "`{part}` is missing in:\n{text}");
+    }
+    let json = siskin(&[&case[..], &["--json", "--precision", "bf16-emulated"]].concat());
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((&report["threads"], &report["precision"]), (&1.into(), &"bf16-emulated".into()));
+    assert_eq!(report["cases"].as_array().unwrap().len(), 1);
+    for part in ["train", "test"] {
+        let part = &report["cases"][0][part];
+        let wall = |name: &str| part[name]["wall"].as_f64().unwrap();
+        assert!(
+            wall("backbone") > 0.0 && wall("gp") > 0.0 && wall("whole") > wall("gp").min(wall("backbone"))
+        );
+    }
+}
+
+#[test]
+fn mistakes_are_answered_with_what_to_do() {
+    for (args, says) in [
+        (&["bench", "--side", "30"][..], "--side is 28 or 84"),
+        (&["bench", "--precision", "fp16"][..], "f32, bf16 or bf16-emulated"),
+        (&["bench", "--device", "tpu"][..], "cpu, cuda, wgpu or metal"),
+        #[cfg(not(feature = "cuda"))]
+        (&["bench", "--device", "cuda"][..], "cargo build --release --features cuda"),
+        (&["bench", "--device", "cuda", "--precision", "bf16"][..], "choose precision f32"),
+        (&["train", "--resume", "nowhere", "--precision", "bf16"][..], "cannot be changed"),
+    ] {
+        let output = siskin(args);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && text.contains(says), "{args:?}: {text}");
+        let said = text.matches(says).count();
+        assert_eq!(said, 1, "said {said} times: {text}");
+    }
+}

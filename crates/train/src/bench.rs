@@ -1,0 +1,316 @@
+//! How long a training and a test episode of CDKT take on this machine, and where the time goes.
+
+use rand_distr::{Distribution, StandardNormal};
+use serde::Serialize;
+use siskin_cpu::{Isa, Seconds, multiply_adds, time};
+use siskin_data::random::stream;
+use siskin_methods::cdkt::{Cdkt, CdktConfig};
+use siskin_methods::{Episode, Images, Method, Rates, Setup, Task, select};
+use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, Step};
+
+use crate::error::Result;
+
+/// Classes of an episode.
+const WAY: usize = 5;
+/// Queries of each class in training.
+const TRAIN_QUERY: usize = 16;
+/// Queries of each class at test.
+const TEST_QUERY: usize = 15;
+/// The learning rates of the paper: what is timed is a real step.
+const RATES: Rates = Rates { network: 1e-3, kernel: 1e-2 };
+
+/// What to time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    /// The network.
+    pub architecture: Architecture,
+    /// Side of the square images in pixels.
+    pub side: usize,
+    /// Support images of each class.
+    pub shot: usize,
+}
+
+impl Case {
+    /// The paper's two sizes, 1- and 5-shot: Conv4S on 28 pixels and Conv4 on 84.
+    pub const PAPER: [Case; 4] = [
+        Case { architecture: Architecture::Conv4S, side: 28, shot: 1 },
+        Case { architecture: Architecture::Conv4S, side: 28, shot: 5 },
+        Case { architecture: Architecture::Conv4, side: 84, shot: 1 },
+        Case { architecture: Architecture::Conv4, side: 84, shot: 5 },
+    ];
+
+    fn setup(&self, device: DeviceChoice) -> Setup {
+        let Case { architecture, side: image_size, .. } = *self;
+        Setup { architecture, image_size, way: WAY, base_classes: WAY, seed: 0, device }
+    }
+}
+
+/// Median times of one piece of work, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Times {
+    /// By the clock on the wall.
+    pub wall: f64,
+    /// On all cores together; absent where the system does not tell.
+    pub cpu: Option<f64>,
+}
+
+/// An episode as a whole and its two parts, each timed by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Parts {
+    /// Images of the episode.
+    pub images: usize,
+    /// The whole episode; in training with the optimiser's step.
+    pub whole: Times,
+    /// The network alone; in training forward, backward and the optimiser's step.
+    pub backbone: Times,
+    /// The Gaussian process alone; in training with its gradients, at test with the class probabilities.
+    pub gp: Times,
+    /// Images a second of the whole episode, by wall time.
+    pub images_per_second: f64,
+    /// Operations of the network's convolutions by their definition, in units of 1e9.
+    pub gflop: f64,
+    /// These operations a second of CPU time (where known, else of wall time) of the network alone, to be set beside the
+    /// peak of one core. Winograd makes fewer operations than the definition, so this can exceed the peak.
+    pub gflop_per_core_second: f64,
+}
+
+/// The times of one case.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CaseReport {
+    /// The network's name.
+    pub backbone: String,
+    /// Side of the images.
+    pub side: usize,
+    /// Classes of an episode.
+    pub way: usize,
+    /// Support images of each class.
+    pub shot: usize,
+    /// A training episode.
+    pub train: Parts,
+    /// A test episode.
+    pub test: Parts,
+}
+
+/// Everything `siskin bench` says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BenchReport {
+    /// The vector instructions of the CPU kernels.
+    pub instructions: String,
+    /// The hardware and the precision of the network.
+    pub device: String,
+    /// `f32`, `bf16` or `bf16-emulated`.
+    pub precision: String,
+    /// Threads used.
+    pub threads: usize,
+    /// Multiply-adds in registers, two operations each, 1e9 a second of CPU time of one core: the f32 peak.
+    pub peak_gflop_per_core_second: f64,
+    /// Repeats each median is taken over.
+    pub repeats: usize,
+    /// One entry for each case.
+    pub cases: Vec<CaseReport>,
+}
+
+/// Times `cases` on synthetic images (a pattern for each class under noise). Decoding and augmenting images is not
+/// part of it: in training another thread does that ahead of time.
+pub fn run(
+    cases: &[Case],
+    cdkt: &CdktConfig,
+    device: DeviceChoice,
+    repeats: usize,
+    progress: &mut dyn FnMut(&CaseReport),
+) -> Result<BenchReport> {
+    let peak = peak(repeats);
+    let mut reports = Vec::new();
+    for case in cases {
+        let report = CaseReport {
+            backbone: case.architecture.name().into(),
+            side: case.side,
+            way: WAY,
+            shot: case.shot,
+            train: train(case, cdkt, device, repeats)?,
+            test: test(case, cdkt, device, repeats)?,
+        };
+        progress(&report);
+        reports.push(report);
+    }
+    Ok(BenchReport {
+        instructions: Isa::detect().name().into(),
+        device: device.name().into(),
+        precision: device.precision().name().into(),
+        threads: rayon::current_num_threads(),
+        peak_gflop_per_core_second: peak,
+        repeats,
+        cases: reports,
+    })
+}
+
+/// The best of some rounds of one core: other programs can only take from it.
+fn peak(repeats: usize) -> f64 {
+    (0..3 * repeats).fold(0.0_f64, |best, _| {
+        let ((flops, sum), seconds) = time(|| multiply_adds(Isa::detect(), 10_000_000));
+        std::hint::black_box(sum);
+        best.max(flops * 1e-9 / seconds.busy())
+    })
+}
+
+/// Pixels and labels of an episode, class by class, the support of each class first.
+struct Drawn {
+    pixels: Vec<f32>,
+    shape: [usize; 4],
+    labels: Vec<usize>,
+    support: Vec<usize>,
+    query: Vec<usize>,
+}
+
+impl Drawn {
+    fn new(case: &Case, query: usize) -> Drawn {
+        let (channels, each) = (case.architecture.channels(), case.shot + query);
+        let shape = [WAY * each, channels, case.side, case.side];
+        let size = channels * case.side * case.side;
+        let mut rng = stream(0, "bench", 0);
+        let mut normal = || -> f32 { StandardNormal.sample(&mut rng) };
+        let patterns: Vec<f32> = (0..WAY * size).map(|_| normal()).collect();
+        let labels: Vec<usize> = (0..WAY * each).map(|row| row / each).collect();
+        let mut pixels = Vec::with_capacity(labels.len() * size);
+        for label in &labels {
+            pixels.extend(patterns[label * size..][..size].iter().map(|pattern| 0.3 * pattern + normal()));
+        }
+        let (support, query) = (0..labels.len()).partition(|row| row % each < case.shot);
+        Drawn { pixels, shape, labels, support, query }
+    }
+
+    fn episode(&self) -> Result<Episode<'_>> {
+        let images = Images::new(&self.pixels, self.shape).map_err(siskin_methods::Error::from)?;
+        Ok(Episode { images, labels: &self.labels, support: &self.support, query: &self.query, way: WAY })
+    }
+}
+
+fn train(case: &Case, cdkt: &CdktConfig, device: DeviceChoice, repeats: usize) -> Result<Parts> {
+    let drawn = Drawn::new(case, TRAIN_QUERY);
+    let episode = drawn.episode()?;
+    let mut method = Cdkt::new(cdkt, case.setup(device))?;
+    let mut network = Network::new(case.architecture, 0, device).map_err(siskin_methods::Error::from)?;
+    let [mut whole, mut backbone, mut gp] = [const { Vec::new() }; 3];
+    // The first round fills the buffers and is not counted.
+    for _ in 0..=repeats {
+        let (report, seconds) = time(|| method.train_step(&[episode], RATES));
+        report?;
+        whole.push(seconds);
+        let (loss, seconds) = time(|| -> siskin_methods::Result<()> {
+            let mut step = Step::default();
+            network.episode(episode.images, &mut step, |features| {
+                let dfeatures = vec![1e-3; features.values.len()];
+                siskin_methods::Result::Ok(HeadLoss { loss: 0.0, dfeatures, dhyper: vec![], extra: () })
+            })?;
+            network.apply(step, RATES.network);
+            Ok(())
+        });
+        loss?;
+        backbone.push(seconds);
+        let features = method.embed(episode.images)?;
+        let (loss, seconds) = time(|| method.loss(&features, &episode));
+        loss?;
+        gp.push(seconds);
+    }
+    // The gradient of the images is not computed, so the first convolution has two passes and the others three.
+    let gflop = |first: f64, rest: f64| 2.0 * first + 3.0 * rest;
+    Ok(parts(case, drawn.labels.len(), [&whole, &backbone, &gp], gflop))
+}
+
+fn test(case: &Case, cdkt: &CdktConfig, device: DeviceChoice, repeats: usize) -> Result<Parts> {
+    let drawn = Drawn::new(case, TEST_QUERY);
+    let episode = drawn.episode()?;
+    let method = Cdkt::new(cdkt, case.setup(device))?;
+    let labels: Vec<usize> = drawn.support.iter().map(|&row| drawn.labels[row]).collect();
+    let [mut whole, mut backbone, mut gp] = [const { Vec::new() }; 3];
+    for _ in 0..=repeats {
+        let mut parts = [Seconds { wall: 0.0, cpu: None }; 2];
+        let (outcome, seconds) = time(|| -> Result<()> {
+            let (features, embedding) = time(|| method.embed(episode.images));
+            let features = features?;
+            let (support, query) = (select(&features, &drawn.support), select(&features, &drawn.query));
+            let task = Task { support: &support, labels: &labels, way: WAY, query: &query, index: 0 };
+            let (prediction, predicting) = time(|| method.predict(&task));
+            prediction?;
+            parts = [embedding, predicting];
+            Ok(())
+        });
+        outcome?;
+        whole.push(seconds);
+        backbone.push(parts[0]);
+        gp.push(parts[1]);
+    }
+    Ok(parts(case, drawn.labels.len(), [&whole, &backbone, &gp], |first, rest| first + rest))
+}
+
+/// Medians and rates. `gflop`: passes over the first convolution and over the others.
+fn parts(
+    case: &Case,
+    images: usize,
+    [whole, backbone, gp]: [&[Seconds]; 3],
+    gflop: impl Fn(f64, f64) -> f64,
+) -> Parts {
+    let (first, rest) = convolutions(case.architecture.channels(), case.side);
+    let gflop = images as f64 * 1e-9 * gflop(first, rest);
+    let (whole, backbone, gp) = (median(whole), median(backbone), median(gp));
+    Parts {
+        images,
+        images_per_second: images as f64 / whole.wall,
+        gflop,
+        gflop_per_core_second: gflop / backbone.cpu.unwrap_or(backbone.wall),
+        whole,
+        backbone,
+        gp,
+    }
+}
+
+/// Operations of the convolutions of Conv4 on one image by their definition: of the first, and of the other three.
+fn convolutions(channels: usize, side: usize) -> (f64, f64) {
+    let operations = |c_in: usize, side: usize| (side * side * 18 * c_in * 64) as f64;
+    (operations(channels, side), (1..4).map(|block| operations(64, side >> block)).sum())
+}
+
+/// The median over all rounds but the first.
+fn median(rounds: &[Seconds]) -> Times {
+    let middle = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let cpu: Option<Vec<f64>> = rounds[1..].iter().map(|s| s.cpu).collect();
+    Times { wall: middle(rounds[1..].iter().map(|s| s.wall).collect()), cpu: cpu.map(middle) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_timed_and_the_operations_are_those_of_the_definition() {
+        let case = Case { architecture: Architecture::Conv4S, side: 28, shot: 1 };
+        let mut seen = 0;
+        let report = run(&[case], &CdktConfig::default(), DeviceChoice::Cpu, 1, &mut |_| seen += 1).unwrap();
+        assert_eq!((seen, report.cases.len()), (1, 1));
+        assert!(report.peak_gflop_per_core_second > 0.1);
+        let CaseReport { train, test, .. } = &report.cases[0];
+        assert_eq!((train.images, test.images), (85, 80));
+        for parts in [train, test] {
+            for times in [parts.whole, parts.backbone, parts.gp] {
+                assert!(times.wall > 0.0 && times.cpu.is_none_or(|cpu| cpu >= 0.0));
+            }
+            assert!(parts.images_per_second > 0.0 && parts.gflop_per_core_second > 0.0);
+        }
+        // 28 x 28, 1 -> 64; 14, 7, 3: 64 -> 64.
+        let (first, rest) = (784.0 * 1152.0, (196.0 + 49.0 + 9.0) * 73728.0);
+        assert!((train.gflop - 85e-9 * (2.0 * first + 3.0 * rest)).abs() < 1e-9);
+        assert!((test.gflop - 80e-9 * (first + rest)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn support_comes_first_in_each_class() {
+        let drawn = Drawn::new(&Case { architecture: Architecture::Conv4S, side: 16, shot: 2 }, 3);
+        assert_eq!(drawn.shape, [25, 1, 16, 16]);
+        assert_eq!(drawn.support, [0, 1, 5, 6, 10, 11, 15, 16, 20, 21]);
+        assert_eq!(drawn.query.len(), 15);
+        assert_eq!(drawn.labels[5..10], [1; 5]);
+    }
+}
