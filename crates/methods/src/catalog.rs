@@ -19,13 +19,31 @@ pub enum MethodName {
     LsGibbs,
     /// One-vs-each by Gibbs sampling.
     Ove,
+    /// A classifier of the base classes and a new linear layer for each task.
+    FeatureTransfer,
+    /// The same with cosine layers.
+    BaselinePlusPlus,
+    /// Attention over full-context embeddings.
+    MatchingNet,
     /// Prototypical networks.
     ProtoNet,
+    /// A learned relation of maps.
+    RelationNet,
 }
 
 impl MethodName {
     /// Every method.
-    pub const ALL: &'static [Self] = &[Self::Cdkt, Self::Dkt, Self::LsGibbs, Self::Ove, Self::ProtoNet];
+    pub const ALL: &'static [Self] = &[
+        Self::Cdkt,
+        Self::Dkt,
+        Self::LsGibbs,
+        Self::Ove,
+        Self::FeatureTransfer,
+        Self::BaselinePlusPlus,
+        Self::MatchingNet,
+        Self::ProtoNet,
+        Self::RelationNet,
+    ];
 
     /// The name used in configs and on the command line.
     pub fn name(self) -> &'static str {
@@ -34,7 +52,11 @@ impl MethodName {
             Self::Dkt => "dkt",
             Self::LsGibbs => "ls-gibbs",
             Self::Ove => "ove",
+            Self::FeatureTransfer => "feature-transfer",
+            Self::BaselinePlusPlus => "baseline-plus-plus",
+            Self::MatchingNet => "matching-net",
             Self::ProtoNet => "proto-net",
+            Self::RelationNet => "relation-net",
         }
     }
 
@@ -51,6 +73,14 @@ impl MethodName {
                 "logistic-softmax Gaussian process by Gibbs sampling (Galy-Fajou et al. 2020, Snell and Zemel 2021)"
             }
             Self::Ove => "one-vs-each Gaussian process by Gibbs sampling (Snell and Zemel 2021)",
+            Self::FeatureTransfer => {
+                "pre-trained classifier; a linear layer is fitted to each support (Chen et al. 2019)"
+            }
+            Self::BaselinePlusPlus => {
+                "as feature-transfer, with cosines and a scale for each class (Chen et al. 2019)"
+            }
+            Self::MatchingNet => "attention over full-context embeddings by LSTMs (Vinyals et al. 2016)",
+            Self::RelationNet => "a learned relation between class maps and query maps (Sung et al. 2018)",
             Self::ProtoNet => "nearest class mean by squared Euclidean distance (Snell et al. 2017)",
         }
     }
@@ -59,8 +89,14 @@ impl MethodName {
     pub fn paper(self) -> &'static str {
         match self {
             Self::Cdkt => "Section 4, Tables 1 and 2",
-            Self::Dkt | Self::LsGibbs | Self::Ove => "Section 5, Tables 1 and 2",
-            Self::ProtoNet => "Section 5, Tables 1 and 2",
+            Self::Dkt
+            | Self::LsGibbs
+            | Self::Ove
+            | Self::FeatureTransfer
+            | Self::BaselinePlusPlus
+            | Self::MatchingNet
+            | Self::ProtoNet
+            | Self::RelationNet => "Section 5, Tables 1 and 2",
         }
     }
 }

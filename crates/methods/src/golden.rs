@@ -26,6 +26,10 @@ impl Golden {
     pub fn usizes(&self, name: &str) -> Vec<usize> {
         self.f64s(name).iter().map(|&v| v as usize).collect()
     }
+    /// The lists of counts named so.
+    pub fn lists(&self, name: &str) -> Vec<Vec<usize>> {
+        serde_json::from_value(self.0[name].clone()).unwrap()
+    }
 
     /// The table of `dim` columns named so.
     pub fn table(&self, name: &str, dim: usize) -> Features {

@@ -1,31 +1,40 @@
 //! Few-shot methods, one file each, behind one small trait.
 
 mod adam;
+pub mod baseline_plus_plus;
 mod catalog;
 pub mod cdkt;
 mod deep_kernel;
 pub mod dkt;
 mod episode;
 mod error;
+pub mod feature_transfer;
 #[cfg(test)]
 mod golden;
 pub mod ls_gibbs;
+pub mod matching_net;
 pub mod ove;
+mod pretraining;
 pub mod proto_net;
+pub mod relation_net;
 mod scores;
 mod setup;
 mod state;
 mod step;
+mod support_fit;
+mod tensors;
 
 pub use catalog::MethodName;
 pub use deep_kernel::{DeepKernel, Head};
 pub use episode::{Episode, Latent, Prediction, Task, select};
 pub use error::{Error, Result};
+pub use pretraining::{Pretrained, PretrainingHead};
 pub use scores::{Scores, softmax_cross_entropy};
 pub use setup::Setup;
 pub use siskin_nn::{Features, Images};
 pub use state::{State, Tensor, Values};
 pub use step::{Rates, StepReport};
+pub use support_fit::TaskHead;
 
 /// What a method is trained on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

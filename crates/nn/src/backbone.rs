@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use siskin_cpu::Precision;
+use siskin_cpu::{BlockSpec, Precision};
 
 use crate::batch_norm::{BatchNorm, Pass};
 use crate::conv_net::ConvNet;
@@ -25,13 +25,18 @@ pub enum Architecture {
     Conv4S,
     /// Conv4 and two more blocks without pooling.
     Conv6,
+    /// Conv4 that keeps maps: blocks 1 and 2 without padding, blocks 3 and 4 without pooling.
+    Conv4NP,
+    /// Conv4NP on one channel.
+    Conv4SNP,
     /// Twelve layers in four residual blocks of 64, 160, 320 and 640 channels.
     ResNet12,
 }
 
 impl Architecture {
     /// Every architecture.
-    pub const ALL: [Self; 4] = [Self::Conv4, Self::Conv4S, Self::Conv6, Self::ResNet12];
+    pub const ALL: [Self; 6] =
+        [Self::Conv4, Self::Conv4S, Self::Conv6, Self::Conv4NP, Self::Conv4SNP, Self::ResNet12];
 
     /// The name used in configs and on the command line.
     pub fn name(self) -> &'static str {
@@ -39,6 +44,8 @@ impl Architecture {
             Self::Conv4 => "conv4",
             Self::Conv4S => "conv4s",
             Self::Conv6 => "conv6",
+            Self::Conv4NP => "conv4np",
+            Self::Conv4SNP => "conv4snp",
             Self::ResNet12 => "resnet12",
         }
     }
@@ -46,22 +53,49 @@ impl Architecture {
     /// Channels of the images the first layer reads.
     pub fn channels(self) -> usize {
         match self {
-            Self::Conv4S => 1,
-            Self::Conv4 | Self::Conv6 | Self::ResNet12 => 3,
+            Self::Conv4S | Self::Conv4SNP => 1,
+            Self::Conv4 | Self::Conv6 | Self::Conv4NP | Self::ResNet12 => 3,
         }
     }
 
     /// Number of features of an image of `height` x `width` pixels: 1600 for Conv4 at 84, 64 for Conv4S at 28.
     pub fn dimension(self, height: usize, width: usize) -> Result<usize, Error> {
-        // Four 2x2 poolings, each rounding down.
-        let least = 16;
+        Ok(self.map(height, width)?.iter().product())
+    }
+
+    /// `[channels, height, width]` of the map that is flattened to features, for an image of `height` x `width` pixels.
+    pub fn map(self, height: usize, width: usize) -> Result<[usize; 3], Error> {
+        // Four 2x2 poolings, each rounding down; or two, each after a convolution that takes a pixel from every side.
+        let least = match self {
+            Self::Conv4NP | Self::Conv4SNP => 10,
+            Self::Conv4 | Self::Conv4S | Self::Conv6 | Self::ResNet12 => 16,
+        };
         if height < least || width < least {
             return Err(Error::ImageTooSmall { backbone: self.name(), height, width, least });
         }
-        match self {
-            Self::Conv4 | Self::Conv4S | Self::Conv6 => Ok(WIDTH * (height / 16) * (width / 16)),
-            Self::ResNet12 => Ok(10 * WIDTH),
-        }
+        let unpadded = |side: usize| ((side - 2) / 2 - 2) / 2;
+        Ok(match self {
+            Self::Conv4 | Self::Conv4S | Self::Conv6 => [WIDTH, height / 16, width / 16],
+            Self::Conv4NP | Self::Conv4SNP => [WIDTH, unpadded(height), unpadded(width)],
+            Self::ResNet12 => [10 * WIDTH, 1, 1],
+        })
+    }
+
+    /// The blocks of the convolutional networks with `width` channels; none for ResNet12.
+    fn blocks(self, width: usize) -> Vec<BlockSpec> {
+        let shapes: &[(usize, bool)] = match self {
+            Self::Conv4 | Self::Conv4S => &[(1, true); 4],
+            Self::Conv6 => &[(1, true), (1, true), (1, true), (1, true), (1, false), (1, false)],
+            Self::Conv4NP | Self::Conv4SNP => &[(0, true), (0, true), (1, false), (1, false)],
+            Self::ResNet12 => &[],
+        };
+        let block = |(i, &(padding, pool)): (usize, &(usize, bool))| BlockSpec {
+            c_in: if i == 0 { self.channels() } else { width },
+            c_out: width,
+            padding,
+            pool,
+        };
+        shapes.iter().enumerate().map(block).collect()
     }
 }
 
@@ -85,7 +119,7 @@ impl FromStr for Architecture {
 /// The layers of a backbone.
 #[derive(Module, Debug)]
 pub enum Layers {
-    /// Conv4, Conv4S, Conv6.
+    /// Conv4, Conv4S, Conv6 and the unpadded ones.
     ConvNet(ConvNet),
     /// ResNet12.
     ResNet(ResNet),
@@ -120,13 +154,9 @@ impl Backbone {
     /// The same with `width` channels in the first block, for small problems and tests.
     pub fn with_width(architecture: Architecture, width: usize, seed: u64, device: &Device) -> Self {
         let mut init = Init::new(seed, device);
-        let channels = architecture.channels();
         let layers = match architecture {
-            Architecture::Conv4 | Architecture::Conv4S => {
-                Layers::ConvNet(ConvNet::new(channels, width, 4, &mut init))
-            }
-            Architecture::Conv6 => Layers::ConvNet(ConvNet::new(channels, width, 6, &mut init)),
-            Architecture::ResNet12 => Layers::ResNet(ResNet::new(channels, width, &mut init)),
+            Architecture::ResNet12 => Layers::ResNet(ResNet::new(architecture.channels(), width, &mut init)),
+            _ => Layers::ConvNet(ConvNet::new(&architecture.blocks(width), &mut init)),
         };
         Self { layers, architecture }
     }

@@ -12,7 +12,7 @@ use crate::init::Init;
 
 /// Added to the variance before the root.
 pub const EPSILON: f64 = 1e-5;
-/// Weight of a new batch in the running statistics.
+/// Weight of a new batch in the running statistics, unless a layer has another.
 pub const MOMENTUM: f64 = 0.1;
 
 /// Mean and unbiased variance of each channel over one batch, `[C]` each, outside the autodiff graph.
@@ -44,6 +44,8 @@ pub struct BatchNorm {
     pub running_mean: Param<Tensor<1>>,
     /// Running unbiased variance, `[C]`, not trained.
     pub running_var: Param<Tensor<1>>,
+    /// Weight of a new batch in the running statistics.
+    pub momentum: f64,
 }
 
 impl BatchNorm {
@@ -54,7 +56,13 @@ impl BatchNorm {
             bias: init.constant(0.0, channels),
             running_mean: init.buffer(0.0, channels),
             running_var: init.buffer(1.0, channels),
+            momentum: MOMENTUM,
         }
+    }
+
+    /// The same layer with another weight of new batches in the running statistics.
+    pub fn with_momentum(self, momentum: f64) -> Self {
+        Self { momentum, ..self }
     }
 
     /// `x`: [N, C, H, W], normalised over N, H and W.
@@ -80,13 +88,13 @@ impl BatchNorm {
         }
     }
 
-    /// running <- 0.9 running + 0.1 batch, for mean and unbiased variance.
+    /// running <- (1 - momentum) running + momentum batch, for mean and unbiased variance.
     pub fn absorb(&mut self, batch: &BatchStatistics) {
         for (running, new) in
             [(&mut self.running_mean, &batch.mean), (&mut self.running_var, &batch.variance)]
         {
             let old = running.val().inner();
-            let mixed = old.mul_scalar(1.0 - MOMENTUM) + new.clone().mul_scalar(MOMENTUM);
+            let mixed = old.mul_scalar(1.0 - self.momentum) + new.clone().mul_scalar(self.momentum);
             *running = running.clone().map(|_| mixed.autodiff());
         }
     }

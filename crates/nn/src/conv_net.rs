@@ -1,21 +1,18 @@
-//! Conv4, Conv4S and Conv6: a row of 3x3 convolution blocks.
+//! Conv4, Conv4S, Conv6 and the unpadded Conv4NP and Conv4SNP: a row of 3x3 convolution blocks.
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use burn::tensor::module::{conv2d, max_pool2d};
 use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
-use siskin_cpu::Precision;
+use siskin_cpu::{BlockSpec, Precision};
 
 use crate::Error;
 use crate::batch_norm::{BatchNorm, Pass};
 use crate::fused::Fused;
 use crate::init::Init;
 
-/// Blocks that end with a pooling; later ones keep the size.
-pub(crate) const POOLED: usize = 4;
-
-/// A 3x3 convolution with bias, padding 1.
+/// A 3x3 convolution with bias.
 #[derive(Module, Debug)]
 pub struct Conv {
     /// `[out, in, 3, 3]`.
@@ -31,15 +28,19 @@ pub struct ConvBlock {
     pub conv: Conv,
     /// The batch-norm.
     pub norm: BatchNorm,
+    /// Zeros around the input of the convolution: 0 or 1.
+    pub padding: usize,
     /// Whether a 2x2 max-pool ends the block.
     pub pool: bool,
 }
 
 impl ConvBlock {
-    fn new(input: usize, out: usize, pool: bool, init: &mut Init<'_>) -> Self {
+    fn new(spec: BlockSpec, init: &mut Init<'_>) -> Self {
+        let BlockSpec { c_in: input, c_out: out, padding, pool } = spec;
         Self {
             conv: Conv { weight: init.conv_weight(out, input, 3), bias: init.conv_bias(out, input, 3) },
             norm: BatchNorm::new(out, init),
+            padding,
             pool,
         }
     }
@@ -51,7 +52,7 @@ impl ConvBlock {
             Pass::Train(_) => self.conv.bias.val().detach(),
             Pass::Eval => self.conv.bias.val(),
         };
-        let options = ConvOptions::new([1, 1], [1, 1], [1, 1], 1);
+        let options = ConvOptions::new([1, 1], [self.padding; 2], [1, 1], 1);
         let x = conv2d(x, self.conv.weight.val(), Some(bias), options);
         let x = relu(self.norm.forward(x, pass));
         if self.pool { max_pool2d(x, MaxPoolOptions::new([2, 2])) } else { x }
@@ -68,12 +69,10 @@ pub struct ConvNet {
 }
 
 impl ConvNet {
-    /// `depth` blocks of `width` channels on images of `channels`; the first four pool.
-    pub fn new(channels: usize, width: usize, depth: usize, init: &mut Init<'_>) -> Self {
-        let blocks = (0..depth)
-            .map(|i| ConvBlock::new(if i == 0 { channels } else { width }, width, i < POOLED, init))
-            .collect();
-        Self { blocks, fused: Some(Fused::new(channels, width, depth)) }
+    /// Blocks of the given shapes, each reading what the one before it makes.
+    pub(crate) fn new(specs: &[BlockSpec], init: &mut Init<'_>) -> Self {
+        let blocks = specs.iter().map(|&spec| ConvBlock::new(spec, init)).collect();
+        Self { blocks, fused: Some(Fused::new(specs)) }
     }
 
     /// The same network without the fused path, on the CPU too.
@@ -87,7 +86,7 @@ impl ConvNet {
         Ok(Self { fused, ..self })
     }
 
-    /// `images`: [N, C, H, W] -> features [N, width (H/16) (W/16)].
+    /// `images`: [N, C, H, W] -> features, the last map flattened.
     pub fn forward(&self, images: Tensor<4>, pass: &mut Pass<'_>) -> Result<Tensor<2>, Error> {
         if let Some(fused) = &self.fused
             && let Some(features) = fused.forward(&self.blocks, &images, pass)?

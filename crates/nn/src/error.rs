@@ -36,7 +36,7 @@ pub enum Error {
     )]
     FusedSingleOnly,
     /// A backbone name that is none of ours.
-    #[error("unknown backbone `{name}`: choose conv4, conv4s, conv6 or resnet12")]
+    #[error("unknown backbone `{name}`: choose conv4, conv4s, conv6, conv4np, conv4snp or resnet12")]
     UnknownBackbone {
         /// The name as given.
         name: String,

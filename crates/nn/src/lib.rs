@@ -1,6 +1,6 @@
 //! Backbones in Burn, and the border where their features leave for a head on the host.
 //!
-//! A [`Network`] is a backbone ([`Architecture`]: Conv4, Conv4S, Conv6, ResNet12) with its Adam optimiser on a device
+//! A [`Network`] is a backbone ([`Architecture`]: Conv4, Conv4S, Conv6, their unpadded kin, ResNet12) with its Adam optimiser on a device
 //! chosen at run time ([`DeviceChoice`]). A head is any function from feature vectors to a loss and its gradient in
 //! f64; this crate knows no Gaussian process. A training step collects the gradients of one or several episodes in a
 //! [`Step`] and is then applied or dropped as a whole:
@@ -63,6 +63,7 @@ pub use border::{EpisodeLoss, Features, HeadLoss, to_host};
 pub use conv_net::{Conv, ConvBlock, ConvNet};
 pub use device::DeviceChoice;
 pub use error::Error;
+pub use fused::{Engine, convolution};
 pub use gradients::Gradients;
 pub use head::{Body, Head, NoHead};
 pub use images::Images;

@@ -79,9 +79,9 @@ impl<H: Head> Network<H> {
         device: DeviceChoice,
         head: impl FnOnce(&mut Init<'_>) -> H,
     ) -> Result<Self, Error> {
-        let device = device.open()?.autodiff();
-        let backbone = Backbone::new(architecture, seed, &device);
-        Ok(Self::of_body(Body { backbone, head: head(&mut Init::head(seed, &device)) }))
+        let backbone = Backbone::on(architecture, seed, device)?;
+        let head = head(&mut Init::head(seed, &backbone.device()));
+        Ok(Self::of_body(Body { backbone, head }))
     }
 
     /// The backbone and head with a fresh optimiser.

@@ -47,13 +47,10 @@ impl Unit {
     ) -> Result<Tensor<4>, Error> {
         let weight = self.conv.weight.val();
         let padding = weight.dims()[2] / 2;
-        let fused = match engine {
-            Some(engine) => convolution(&x, &weight, [1, padding], engine)?,
-            None => None,
+        let x = match engine {
+            Some(engine) => convolution(x, weight, padding, engine)?,
+            None => conv2d(x, weight, None, ConvOptions::new([1, 1], [padding, padding], [1, 1], 1)),
         };
-        let x = fused.unwrap_or_else(|| {
-            conv2d(x, weight, None, ConvOptions::new([1, 1], [padding, padding], [1, 1], 1))
-        });
         Ok(self.norm.forward(x, pass))
     }
 }

@@ -44,6 +44,8 @@ fn features_gradients_and_statistics_equal_the_plain_composition() {
         (Architecture::Conv4, 8, [7, 3, 42, 42]),
         (Architecture::Conv4, 5, [3, 3, 21, 37]),
         (Architecture::Conv4S, 64, [10, 1, 28, 28]),
+        (Architecture::Conv4NP, 6, [4, 3, 31, 22]),
+        (Architecture::Conv4SNP, 8, [5, 1, 28, 28]),
         (Architecture::Conv6, 12, [4, 3, 33, 20]),
     ];
     for (architecture, width, shape) in cases {

@@ -7,6 +7,7 @@ use siskin_methods::cdkt::CdktConfig;
 use siskin_methods::dkt::DktConfig;
 use siskin_methods::ls_gibbs::LsGibbsConfig;
 use siskin_methods::ove::OveConfig;
+use siskin_methods::relation_net::RelationNetConfig;
 use std::path::Path;
 
 /// A whole run.
@@ -36,6 +37,9 @@ pub struct Config {
     pub ls_gibbs: LsGibbsConfig,
     /// What OVE does.
     pub ove: OveConfig,
+    /// What RelationNet is trained for.
+    #[serde(rename = "relation-net")]
+    pub relation_net: RelationNetConfig,
 }
 
 /// `[data]`: where the images come from and how they are shown to the network.

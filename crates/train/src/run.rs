@@ -10,9 +10,12 @@ use siskin_data::{Channels, Opener, SplitName};
 use siskin_methods::cdkt::Cdkt;
 use siskin_methods::dkt::Dkt;
 use siskin_methods::ls_gibbs::ls_gibbs;
+use siskin_methods::matching_net::MatchingNet;
 use siskin_methods::ove::ove;
 use siskin_methods::proto_net::ProtoNet;
+use siskin_methods::relation_net::RelationNet;
 use siskin_methods::{Method, MethodName, Setup, StepReport};
+use siskin_methods::{baseline_plus_plus, feature_transfer};
 use siskin_nn::{Architecture, DeviceChoice, Precision};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -131,6 +134,10 @@ pub fn method_for(config: &Config, base_classes: usize) -> Result<Box<dyn Method
         MethodName::Dkt => Box::new(Dkt::new(&config.dkt, setup)?),
         MethodName::LsGibbs => Box::new(ls_gibbs(&config.ls_gibbs, setup)?),
         MethodName::Ove => Box::new(ove(&config.ove, setup)?),
+        MethodName::FeatureTransfer => Box::new(feature_transfer::new(setup)?),
+        MethodName::BaselinePlusPlus => Box::new(baseline_plus_plus::new(setup)?),
+        MethodName::MatchingNet => Box::new(MatchingNet::new(setup)?),
+        MethodName::RelationNet => Box::new(RelationNet::new(&config.relation_net, setup)?),
         MethodName::ProtoNet => Box::new(ProtoNet::new(setup)?),
     })
 }

@@ -5,6 +5,8 @@ use burn::backend::autodiff::checkpoint::strategy::NoCheckpointing;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::{Autodiff, Flex};
+use burn::tensor::module::conv2d;
+use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor};
 use siskin_cpu::{Conv, ConvSpec, Precision, Workspace};
 
@@ -13,7 +15,7 @@ use crate::fused::flex::{FlexTensor, dims, primitive, register, slice, tensor};
 
 /// What our own CPU convolutions need besides their operands. Clones share their buffers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Engine {
+pub struct Engine {
     workspace: Workspace,
     precision: Precision,
 }
@@ -23,17 +25,29 @@ impl Engine {
     ///
     /// # Errors
     /// Instructions this CPU does not have.
-    pub(crate) fn at(self, precision: Precision) -> Result<Self, Error> {
+    pub fn at(self, precision: Precision) -> Result<Self, Error> {
         let any = ConvSpec { c_in: 1, c_out: 1, kernel: 1, stride: 1, padding: 0 };
         Conv::new(any)?.at(precision)?;
         Ok(Self { precision, ..self })
     }
 }
 
-/// x * weight without bias, or `None` on another device than the CPU.
+/// x * weight without bias, stride 1: our own kernels on the CPU, Burn's elsewhere.
 ///
-/// `x`: [N, C, H, W], `weight`: [out, C, k, k].
-pub(crate) fn convolution(
+/// `x`: [N, C, H, W], `weight`: [out, C, k, k] with k = 1 or 3.
+pub fn convolution(
+    x: Tensor<4>,
+    weight: Tensor<4>,
+    padding: usize,
+    engine: &Engine,
+) -> Result<Tensor<4>, Error> {
+    let ours = on_cpu(&x, &weight, [1, padding], engine)?;
+    Ok(ours
+        .unwrap_or_else(|| conv2d(x, weight, None, ConvOptions::new([1, 1], [padding, padding], [1, 1], 1))))
+}
+
+/// x * weight without bias, or `None` on another device than the CPU.
+fn on_cpu(
     x: &Tensor<4>,
     weight: &Tensor<4>,
     [stride, padding]: [usize; 2],
@@ -117,8 +131,6 @@ impl Backward<Flex, 2> for ConvBackward {
 mod tests {
     use super::*;
     use burn::tensor::TensorData;
-    use burn::tensor::module::conv2d;
-    use burn::tensor::ops::ConvOptions;
 
     use crate::state::host;
 
@@ -137,7 +149,7 @@ mod tests {
                 let x = Tensor::<4>::from_data(values([2, 5, 9, 7], 37), &device).require_grad();
                 let weight = Tensor::<4>::from_data(values([6, 5, k, k], 53), &device).require_grad();
                 let out = if fused {
-                    convolution(&x, &weight, [stride, padding], &engine).unwrap().unwrap()
+                    on_cpu(&x, &weight, [stride, padding], &engine).unwrap().unwrap()
                 } else {
                     let options = ConvOptions::new([stride; 2], [padding; 2], [1, 1], 1);
                     conv2d(x.clone(), weight.clone(), None, options)

@@ -6,5 +6,5 @@ mod conv;
 mod flex;
 mod stack;
 
-pub(crate) use conv::{Engine, convolution};
+pub use conv::{Engine, convolution};
 pub(crate) use stack::Fused;

@@ -14,7 +14,7 @@ use siskin_cpu::{BlockGrads, BlockParams, BlockSpec, Precision, RunningStats, St
 
 use crate::Error;
 use crate::batch_norm::{BatchStatistics, Pass};
-use crate::conv_net::{ConvBlock, POOLED};
+use crate::conv_net::ConvBlock;
 use crate::fused::flex::{FlexTensor, dims, primitive, register, slice, tensor};
 
 /// Differentiated tensors of one block: filters, bias, gain, shift.
@@ -28,16 +28,9 @@ pub(crate) struct Fused {
 }
 
 impl Fused {
-    /// The engine of a [`crate::ConvNet`] of this geometry.
-    pub(crate) fn new(channels: usize, width: usize, depth: usize) -> Self {
-        let block = |i: usize| BlockSpec {
-            c_in: if i == 0 { channels } else { width },
-            c_out: width,
-            padding: 1,
-            pool: i < POOLED,
-        };
-        let specs: Vec<BlockSpec> = (0..depth).map(block).collect();
-        let stack = Stack::new(&specs).expect("3x3 blocks that fit one another");
+    /// The engine of a [`crate::ConvNet`] of these blocks.
+    pub(crate) fn new(specs: &[BlockSpec]) -> Self {
+        let stack = Stack::new(specs).expect("3x3 blocks that fit one another");
         Self { stack, workspace: Workspace::new() }
     }
 
@@ -224,9 +217,11 @@ mod tests {
 
     /// Whether the fused path, and not the plain composition, computes a pass.
     fn taken(device: &Device, pass: &mut Pass<'_>) -> bool {
-        let net = ConvNet::new(1, 4, 4, &mut Init::new(0, device));
+        let spec = |c_in: usize| BlockSpec { c_in, c_out: 4, padding: 1, pool: true };
+        let specs = [spec(1), spec(4), spec(4), spec(4)];
+        let net = ConvNet::new(&specs, &mut Init::new(0, device));
         let images = Tensor::<4>::ones([3, 1, 16, 16], device);
-        Fused::new(1, 4, 4).forward(&net.blocks, &images, pass).unwrap().is_some()
+        Fused::new(&specs).forward(&net.blocks, &images, pass).unwrap().is_some()
     }
 
     #[test]

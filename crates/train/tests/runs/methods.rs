@@ -160,5 +160,9 @@ methods! {
         ["ove.chains=4", "ove.test_sweeps=10"],
         ["ove.chains=4", "ove.test_sweeps=10", "ove.objective=predictive"]
     ];
+    feature_transfer: FeatureTransfer, any_way: true, [[]];
+    baseline_plus_plus: BaselinePlusPlus, any_way: true, [[]];
+    matching_net: MatchingNet, any_way: true, [[]];
+    relation_net: RelationNet, any_way: true, [[], ["relation-net.loss=softmax"]];
     proto_net: ProtoNet, any_way: true, [[]];
 }
