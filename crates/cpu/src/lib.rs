@@ -19,6 +19,7 @@ mod norm;
 mod peak;
 mod simd;
 mod stack;
+mod tangent;
 mod winograd;
 
 pub use bf16::Precision;
@@ -31,3 +32,4 @@ pub use frame::Activations;
 pub use peak::multiply_adds;
 pub use simd::Isa;
 pub use stack::{Stack, StackSaved};
+pub use tangent::{TangentGrads, TangentNorm};

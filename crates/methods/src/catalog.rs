@@ -10,6 +10,10 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MethodName {
+    /// Bayesian MAML.
+    Bmaml,
+    /// Bayesian MAML with the chaser loss.
+    BmamlChaser,
     /// The deep-kernel Gaussian process with the logistic-softmax likelihood.
     #[default]
     Cdkt,
@@ -25,6 +29,8 @@ pub enum MethodName {
     BaselinePlusPlus,
     /// Attention over full-context embeddings.
     MatchingNet,
+    /// Model-agnostic meta-learning.
+    Maml,
     /// Prototypical networks.
     ProtoNet,
     /// A learned relation of maps.
@@ -43,6 +49,9 @@ impl MethodName {
         Self::MatchingNet,
         Self::ProtoNet,
         Self::RelationNet,
+        Self::Maml,
+        Self::Bmaml,
+        Self::BmamlChaser,
     ];
 
     /// The name used in configs and on the command line.
@@ -57,6 +66,9 @@ impl MethodName {
             Self::MatchingNet => "matching-net",
             Self::ProtoNet => "proto-net",
             Self::RelationNet => "relation-net",
+            Self::Maml => "maml",
+            Self::Bmaml => "bmaml",
+            Self::BmamlChaser => "bmaml-chaser",
         }
     }
 
@@ -82,6 +94,9 @@ impl MethodName {
             Self::MatchingNet => "attention over full-context embeddings by LSTMs (Vinyals et al. 2016)",
             Self::RelationNet => "a learned relation between class maps and query maps (Sung et al. 2018)",
             Self::ProtoNet => "nearest class mean by squared Euclidean distance (Snell et al. 2017)",
+            Self::Maml => "a few gradient steps on all weights for each task (Finn et al. 2017)",
+            Self::Bmaml => "particles of the last layer, moved by Stein variational steps (Yoon et al. 2018)",
+            Self::BmamlChaser => "Bayesian MAML with the chaser loss (Yoon et al. 2018)",
         }
     }
 
@@ -97,6 +112,8 @@ impl MethodName {
             | Self::MatchingNet
             | Self::ProtoNet
             | Self::RelationNet => "Section 5, Tables 1 and 2",
+            Self::Maml => "Section 5, Table 1",
+            Self::Bmaml | Self::BmamlChaser => "Section 5, Tables 1 and 2",
         }
     }
 }

@@ -15,6 +15,12 @@ pub enum Error {
         /// Why not, and what to do.
         why: String,
     },
+    /// The steps on a task's support left the finite numbers.
+    #[error("the steps on a task's support went out of the finite numbers; lower {key}")]
+    Diverged {
+        /// The setting that sets their length.
+        key: &'static str,
+    },
     /// A saved state does not fit.
     #[error("the saved state does not fit this model: {0}")]
     State(String),

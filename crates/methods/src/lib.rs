@@ -2,6 +2,8 @@
 
 mod adam;
 pub mod baseline_plus_plus;
+pub mod bmaml;
+pub mod bmaml_chaser;
 mod catalog;
 pub mod cdkt;
 mod deep_kernel;
@@ -11,9 +13,12 @@ mod error;
 pub mod feature_transfer;
 #[cfg(test)]
 mod golden;
+mod inner;
 pub mod ls_gibbs;
+pub mod maml;
 pub mod matching_net;
 pub mod ove;
+mod particles;
 mod pretraining;
 pub mod proto_net;
 pub mod relation_net;
@@ -22,6 +27,7 @@ mod setup;
 mod state;
 mod step;
 mod support_fit;
+mod svgd;
 mod tensors;
 
 pub use catalog::MethodName;

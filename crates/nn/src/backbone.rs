@@ -9,6 +9,7 @@ use siskin_cpu::{BlockSpec, Precision};
 
 use crate::batch_norm::{BatchNorm, Pass};
 use crate::conv_net::ConvNet;
+use crate::dual::{Direction, Dual};
 use crate::init::Init;
 use crate::resnet::ResNet;
 use crate::{DeviceChoice, Error, Images};
@@ -215,6 +216,18 @@ impl Backbone {
         match &self.layers {
             Layers::ConvNet(net) => net.forward(images, pass),
             Layers::ResNet(net) => net.forward(images, pass),
+        }
+    }
+
+    /// Features on batch statistics, and their derivative along a direction of the parameters.
+    pub(crate) fn forward_dual(
+        &self,
+        images: Tensor<4>,
+        direction: &mut Direction<'_>,
+    ) -> Result<Dual<2>, Error> {
+        match &self.layers {
+            Layers::ConvNet(net) => net.forward_dual(images, direction),
+            Layers::ResNet(net) => net.forward_dual(images, direction),
         }
     }
 

@@ -9,7 +9,8 @@ use siskin_cpu::{BlockSpec, Precision};
 
 use crate::Error;
 use crate::batch_norm::{BatchNorm, Pass};
-use crate::fused::Fused;
+use crate::dual::{self, Direction, Dual};
+use crate::fused::{Fused, tangent_norm};
 use crate::init::Init;
 
 /// A 3x3 convolution with bias.
@@ -98,6 +99,35 @@ impl ConvNet {
             x = block.forward(x, pass);
         }
         Ok(x.flatten(1, 3))
+    }
+
+    /// The features on batch statistics and their derivative along a direction of the parameters.
+    pub(crate) fn forward_dual(
+        &self,
+        images: Tensor<4>,
+        direction: &mut Direction<'_>,
+    ) -> Result<Dual<2>, Error> {
+        let engine = self.fused.as_ref().map(Fused::single);
+        let mut x = Dual { tangent: images.clone(), value: images };
+        for (i, block) in self.blocks.iter().enumerate() {
+            let weight = direction.of(&block.conv.weight);
+            // The bias has no effect before a batch-norm on batch statistics, so its tangent has none.
+            direction.of(&block.conv.bias);
+            let (gain, shift) = (direction.of(&block.norm.weight), direction.of(&block.norm.bias));
+            let z = dual::conv(&x.value, (i > 0).then_some(&x.tangent), &weight, engine)?;
+            let fused = match engine {
+                Some(_) => tangent_norm(&z, &gain, &shift, block.pool)?,
+                None => None,
+            };
+            x = match fused {
+                Some(y) => y,
+                None => {
+                    let y = z.batch_norm(gain, shift).leaky_relu(0.0);
+                    if block.pool { y.max_pool() } else { y }
+                }
+            };
+        }
+        Ok(x.flatten())
     }
 
     /// The batch-norms in the order in which a forward pass meets them.

@@ -152,6 +152,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A vector of parameters of the wrong length.
+    #[error("a vector of {found} numbers was given for a network of {expected} trained parameters")]
+    ParameterCount {
+        /// Trained parameters of the network.
+        expected: usize,
+        /// Numbers given.
+        found: usize,
+    },
     /// A weight file whose tensors do not fit; the reason names the tensor.
     #[error("the weights in {} do not fit this {backbone}: {reason}", path.display())]
     WeightsMismatch {

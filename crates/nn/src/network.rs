@@ -43,6 +43,15 @@ pub struct Step {
 }
 
 impl Step {
+    /// Adds an episode: its gradients, and the batch statistics that the running ones shall take over, if any.
+    pub fn add(&mut self, gradients: Gradients, statistics: Vec<BatchStatistics>) {
+        self.gradients = Some(match self.gradients.take() {
+            None => gradients,
+            Some(sum) => sum.plus(gradients),
+        });
+        self.statistics.push(statistics);
+    }
+
     /// Number of episodes added so far.
     pub fn episodes(&self) -> usize {
         self.statistics.len()
@@ -97,6 +106,11 @@ impl<H: Head> Network<H> {
         &self.body.backbone
     }
 
+    /// Backbone and head.
+    pub(crate) fn body(&self) -> &Body<H> {
+        &self.body
+    }
+
     /// Backbone and head for evaluation: without a graph, on [`Network::eval_device`].
     pub fn eval(&self) -> Body<H> {
         self.body.valid()
@@ -125,11 +139,7 @@ impl<H: Head> Network<H> {
         let mut statistics = Vec::new();
         let (loss, extra) = forward(&self.body, images, &mut Pass::Train(&mut statistics))?;
         let gradients = Gradients::of(&self.body, loss.backward());
-        step.gradients = Some(match step.gradients.take() {
-            None => gradients,
-            Some(sum) => sum.plus(gradients),
-        });
-        step.statistics.push(statistics);
+        step.add(gradients, statistics);
         Ok(extra)
     }
 

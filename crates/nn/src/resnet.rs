@@ -7,13 +7,14 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::leaky_relu;
-use burn::tensor::module::{conv2d, max_pool2d};
-use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
+use burn::tensor::module::max_pool2d;
+use burn::tensor::ops::MaxPoolOptions;
 use siskin_cpu::Precision;
 
 use crate::Error;
 use crate::batch_norm::{BatchNorm, Pass};
-use crate::fused::{Engine, convolution};
+use crate::dual::{self, Direction, Dual, same_size_conv};
+use crate::fused::Engine;
 use crate::init::Init;
 
 const SLOPE: f64 = 0.1;
@@ -45,13 +46,20 @@ impl Unit {
         pass: &mut Pass<'_>,
         engine: Option<&Engine>,
     ) -> Result<Tensor<4>, Error> {
-        let weight = self.conv.weight.val();
-        let padding = weight.dims()[2] / 2;
-        let x = match engine {
-            Some(engine) => convolution(x, weight, padding, engine)?,
-            None => conv2d(x, weight, None, ConvOptions::new([1, 1], [padding, padding], [1, 1], 1)),
-        };
+        let x = same_size_conv(x, self.conv.weight.val(), engine)?;
         Ok(self.norm.forward(x, pass))
+    }
+
+    fn forward_dual(
+        &self,
+        x: &Tensor<4>,
+        tangent: Option<&Tensor<4>>,
+        direction: &mut Direction<'_>,
+        engine: Option<&Engine>,
+    ) -> Result<Dual<4>, Error> {
+        let z = dual::conv(x, tangent, &direction.of(&self.conv.weight), engine)?;
+        let (gain, shift) = (direction.of(&self.norm.weight), direction.of(&self.norm.bias));
+        Ok(z.batch_norm(gain, shift))
     }
 }
 
@@ -89,6 +97,21 @@ impl ResidualBlock {
         let y = self.unit3.forward(y, pass, engine)?;
         let y = leaky_relu(y + self.shortcut.forward(x, pass, engine)?, SLOPE);
         Ok(max_pool2d(y, MaxPoolOptions::new([2, 2])))
+    }
+
+    fn forward_dual(
+        &self,
+        x: &Tensor<4>,
+        tangent: Option<&Tensor<4>>,
+        direction: &mut Direction<'_>,
+        engine: Option<&Engine>,
+    ) -> Result<Dual<4>, Error> {
+        let y = self.unit1.forward_dual(x, tangent, direction, engine)?.leaky_relu(SLOPE);
+        let y = self.unit2.forward_dual(&y.value, Some(&y.tangent), direction, engine)?.leaky_relu(SLOPE);
+        let y = self.unit3.forward_dual(&y.value, Some(&y.tangent), direction, engine)?;
+        let around = self.shortcut.forward_dual(x, tangent, direction, engine)?;
+        let sum = Dual { value: y.value + around.value, tangent: y.tangent + around.tangent };
+        Ok(sum.leaky_relu(SLOPE).max_pool())
     }
 }
 
@@ -136,8 +159,21 @@ impl ResNet {
         for block in &self.blocks {
             x = block.forward(x, pass, self.engine.as_ref())?;
         }
-        let [n, c, h, w] = x.dims();
-        Ok(x.reshape([n, c, h * w]).mean_dim(2).reshape([n, c]))
+        Ok(mean_over_map(x))
+    }
+
+    /// The features on batch statistics and their derivative along a direction of the parameters.
+    pub(crate) fn forward_dual(
+        &self,
+        images: Tensor<4>,
+        direction: &mut Direction<'_>,
+    ) -> Result<Dual<2>, Error> {
+        let mut x = Dual { tangent: images.clone(), value: images };
+        for (i, block) in self.blocks.iter().enumerate() {
+            let tangent = (i > 0).then_some(&x.tangent);
+            x = block.forward_dual(&x.value, tangent, direction, self.engine.as_ref())?;
+        }
+        Ok(Dual { value: mean_over_map(x.value), tangent: mean_over_map(x.tangent) })
     }
 
     /// The batch-norms in the order in which a forward pass meets them.
@@ -146,4 +182,10 @@ impl ResNet {
             self.blocks.iter_mut().flat_map(|b| [&mut b.unit1, &mut b.unit2, &mut b.unit3, &mut b.shortcut]);
         units.map(|unit| &mut unit.norm).collect()
     }
+}
+
+/// [N, C, H, W] -> [N, C].
+fn mean_over_map(x: Tensor<4>) -> Tensor<2> {
+    let [n, c, h, w] = x.dims();
+    x.reshape([n, c, h * w]).mean_dim(2).reshape([n, c])
 }

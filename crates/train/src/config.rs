@@ -3,9 +3,12 @@
 use crate::error::{Error, Result, io};
 use serde::{Deserialize, Serialize};
 use siskin_methods::MethodName;
+use siskin_methods::bmaml::BmamlConfig;
+use siskin_methods::bmaml_chaser::BmamlChaserConfig;
 use siskin_methods::cdkt::CdktConfig;
 use siskin_methods::dkt::DktConfig;
 use siskin_methods::ls_gibbs::LsGibbsConfig;
+use siskin_methods::maml::MamlConfig;
 use siskin_methods::ove::OveConfig;
 use siskin_methods::relation_net::RelationNetConfig;
 use std::path::Path;
@@ -40,6 +43,13 @@ pub struct Config {
     /// What RelationNet is trained for.
     #[serde(rename = "relation-net")]
     pub relation_net: RelationNetConfig,
+    /// The inner steps of MAML.
+    pub maml: MamlConfig,
+    /// Particles and steps of Bayesian MAML.
+    pub bmaml: BmamlConfig,
+    /// Particles, steps and leader of Bayesian MAML with the chaser loss.
+    #[serde(rename = "bmaml-chaser")]
+    pub bmaml_chaser: BmamlChaserConfig,
 }
 
 /// `[data]`: where the images come from and how they are shown to the network.
@@ -236,6 +246,12 @@ impl Config {
             ("ove.chains", self.ove.chains as u64),
             ("ove.sweeps", self.ove.sweeps as u64),
             ("ove.test_sweeps", self.ove.test_sweeps as u64),
+            ("maml.inner_steps", self.maml.inner_steps as u64),
+            ("bmaml.particles", self.bmaml.particles as u64),
+            ("bmaml.inner_steps", self.bmaml.inner_steps as u64),
+            ("bmaml-chaser.particles", self.bmaml_chaser.particles as u64),
+            ("bmaml-chaser.inner_steps", self.bmaml_chaser.inner_steps as u64),
+            ("bmaml-chaser.leader_steps", self.bmaml_chaser.leader_steps as u64),
         ];
         if let Some((key, _)) = at_least_one.iter().find(|(_, value)| *value == 0) {
             return Err(Error::Config(format!("{key} = 0: it must be at least 1")));
@@ -252,6 +268,10 @@ impl Config {
             ("dkt.noise", self.dkt.noise),
             ("ls-gibbs.initial_output_scale", self.ls_gibbs.initial_output_scale),
             ("ove.initial_output_scale", self.ove.initial_output_scale),
+            ("maml.inner_learning_rate", self.maml.inner_learning_rate),
+            ("bmaml.inner_learning_rate", self.bmaml.inner_learning_rate),
+            ("bmaml-chaser.inner_learning_rate", self.bmaml_chaser.inner_learning_rate),
+            ("bmaml-chaser.leader_learning_rate", self.bmaml_chaser.leader_learning_rate),
         ];
         match positive.iter().find(|(_, value)| !(*value > 0.0 && value.is_finite())) {
             Some((key, value)) => Err(Error::Config(format!("{key} = {value}: it must be a number above 0"))),

@@ -7,9 +7,12 @@ use crate::run_folder::RunFolder;
 use crate::tasks::{TaskData, TrainingTasks};
 use crate::trainer::{Event, Outcome, Trainer};
 use siskin_data::{Channels, Opener, SplitName};
+use siskin_methods::bmaml::Bmaml;
+use siskin_methods::bmaml_chaser::BmamlChaser;
 use siskin_methods::cdkt::Cdkt;
 use siskin_methods::dkt::Dkt;
 use siskin_methods::ls_gibbs::ls_gibbs;
+use siskin_methods::maml::Maml;
 use siskin_methods::matching_net::MatchingNet;
 use siskin_methods::ove::ove;
 use siskin_methods::proto_net::ProtoNet;
@@ -139,6 +142,9 @@ pub fn method_for(config: &Config, base_classes: usize) -> Result<Box<dyn Method
         MethodName::MatchingNet => Box::new(MatchingNet::new(setup)?),
         MethodName::RelationNet => Box::new(RelationNet::new(&config.relation_net, setup)?),
         MethodName::ProtoNet => Box::new(ProtoNet::new(setup)?),
+        MethodName::Maml => Box::new(Maml::new(&config.maml, setup)?),
+        MethodName::Bmaml => Box::new(Bmaml::new(&config.bmaml, setup)?),
+        MethodName::BmamlChaser => Box::new(BmamlChaser::new(&config.bmaml_chaser, setup)?),
     })
 }
 

@@ -5,6 +5,8 @@
 mod conv;
 mod flex;
 mod stack;
+mod tangent;
 
 pub use conv::{Engine, convolution};
 pub(crate) use stack::Fused;
+pub(crate) use tangent::tangent_norm;

@@ -15,6 +15,7 @@ use siskin_cpu::{BlockGrads, BlockParams, BlockSpec, Precision, RunningStats, St
 use crate::Error;
 use crate::batch_norm::{BatchStatistics, Pass};
 use crate::conv_net::ConvBlock;
+use crate::fused::conv::Engine;
 use crate::fused::flex::{FlexTensor, dims, primitive, register, slice, tensor};
 
 /// Differentiated tensors of one block: filters, bias, gain, shift.
@@ -25,18 +26,24 @@ const PER_BLOCK: usize = 4;
 pub(crate) struct Fused {
     stack: Stack,
     workspace: Workspace,
+    single: Engine,
 }
 
 impl Fused {
     /// The engine of a [`crate::ConvNet`] of these blocks.
     pub(crate) fn new(specs: &[BlockSpec]) -> Self {
         let stack = Stack::new(specs).expect("3x3 blocks that fit one another");
-        Self { stack, workspace: Workspace::new() }
+        Self { stack, workspace: Workspace::new(), single: Engine::default() }
     }
 
     /// The same engine in this precision.
     pub(crate) fn at(self, precision: Precision) -> Result<Self, Error> {
         Ok(Self { stack: self.stack.at(precision)?, ..self })
+    }
+
+    /// Convolutions outside the row. They run in single precision whatever the row does.
+    pub(crate) fn single(&self) -> &Engine {
+        &self.single
     }
 
     /// The features of `images`, or `None` where only the plain composition can compute them: on another device,

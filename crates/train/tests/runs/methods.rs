@@ -165,4 +165,10 @@ methods! {
     matching_net: MatchingNet, any_way: true, [[]];
     relation_net: RelationNet, any_way: true, [[], ["relation-net.loss=softmax"]];
     proto_net: ProtoNet, any_way: true, [[]];
+    maml: Maml, any_way: false, [
+        ["maml.inner_steps=1", "maml.inner_learning_rate=0.1", "maml.test_steps=1"],
+        ["maml.order=first", "maml.inner_steps=2", "maml.inner_learning_rate=0.1"]
+    ];
+    bmaml: Bmaml, any_way: false, [[]];
+    bmaml_chaser: BmamlChaser, any_way: false, [[]];
 }
