@@ -1,13 +1,19 @@
 //! The `siskin` command: one file a subcommand, nothing else.
 
+mod adapt;
 mod bench;
 mod calibrate;
 mod compare;
+mod completions;
 mod compute;
 mod data;
+mod doctor;
+mod export;
 mod figures;
 mod methods;
+mod predict;
 mod quickstart;
+mod serve;
 mod test;
 mod train;
 
@@ -21,6 +27,8 @@ use clap::{Parser, Subcommand};
     version,
     after_help = "First steps:
   siskin quickstart                         see it work, no data needed
+  siskin serve                              draw, or drop photos, in a browser
+  siskin adapt FOLDER                       a classifier from a few labelled images; then: siskin predict
   siskin data import omniglot.tar.gz        bring a data set
   siskin train configs/omniglot-1shot.toml  train, then: siskin test, siskin calibrate"
 )]
@@ -52,6 +60,18 @@ enum Command {
     Figures(figures::Args),
     /// Time a training and a test episode on this machine.
     Bench(bench::Args),
+    /// Write a trained model and what was measured of it as one file.
+    Export(export::Args),
+    /// Make a classifier from a few labelled images (or vectors): a task file.
+    Adapt(adapt::Args),
+    /// Say what is on images, and how sure that is.
+    Predict(predict::Args),
+    /// Serve an HTTP API and a web page: draw, drop photos, ask.
+    Serve(serve::Args),
+    /// Say what this machine can do: processor, devices, models, cache.
+    Doctor(doctor::Args),
+    /// Print completions for a shell.
+    Completions(completions::Args),
 }
 
 fn main() -> std::process::ExitCode {
@@ -79,6 +99,12 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Figures(args)) => figures::run(args),
         Some(Command::Bench(args)) => bench::run(args),
         Some(Command::Quickstart(args)) => quickstart::run(args),
+        Some(Command::Export(args)) => export::run(args),
+        Some(Command::Adapt(args)) => adapt::run(args),
+        Some(Command::Predict(args)) => predict::run(args),
+        Some(Command::Serve(args)) => serve::run(args),
+        Some(Command::Doctor(args)) => doctor::run(args),
+        Some(Command::Completions(args)) => completions::run::<Cli>(&args),
         None => Ok(()),
     }
 }

@@ -1,0 +1,106 @@
+//! Rows as JSON lines and CSV.
+
+use super::Out;
+use serde::Serialize;
+use siskin_app::{Near, Row, Task};
+use std::io::Write;
+
+/// A path and what is said of it, or why nothing is.
+pub type Told = (String, Result<Row, String>);
+
+/// A way to print rows as they come.
+pub trait Said {
+    fn batch(&mut self, rows: &[Told]) -> anyhow::Result<()>;
+    fn end(&mut self) -> anyhow::Result<()>;
+}
+
+/// One JSON object a line.
+pub struct JsonLines<'a>(pub Out<'a>);
+
+impl Said for JsonLines<'_> {
+    fn batch(&mut self, rows: &[Told]) -> anyhow::Result<()> {
+        for (path, row) in rows {
+            let line = match row {
+                Err(error) => serde_json::to_string(&Bad { path, error })?,
+                Ok(row) => serde_json::to_string(&Good { path, row })?,
+            };
+            writeln!(self.0, "{line}")?;
+        }
+        Ok(self.0.flush()?)
+    }
+
+    fn end(&mut self) -> anyhow::Result<()> {
+        Ok(self.0.flush()?)
+    }
+}
+
+#[derive(Serialize)]
+struct Good<'a> {
+    path: &'a str,
+    #[serde(flatten)]
+    row: &'a Row,
+}
+
+#[derive(Serialize)]
+struct Bad<'a> {
+    path: &'a str,
+    error: &'a str,
+}
+
+/// Comma-separated values. Sets and nearest examples are separated by `;` within their cell.
+pub struct Csv<'a> {
+    out: csv::Writer<Out<'a>>,
+    header: Vec<String>,
+    begun: bool,
+    explain: bool,
+}
+
+impl<'a> Csv<'a> {
+    pub fn new(out: Out<'a>, task: &Task, explain: bool) -> Csv<'a> {
+        let fixed =
+            ["path", "error", "label", "none_of_these", "probability", "set", "entropy", "latent_variance"];
+        let mut header: Vec<String> = fixed.map(String::from).to_vec();
+        header.extend(explain.then(|| "nearest".to_string()));
+        header.extend(task.classes().iter().map(|class| format!("p {class}")));
+        Csv { out: csv::Writer::from_writer(out), header, begun: false, explain }
+    }
+}
+
+impl Said for Csv<'_> {
+    fn batch(&mut self, rows: &[Told]) -> anyhow::Result<()> {
+        if !self.begun {
+            self.out.write_record(&self.header)?;
+            self.begun = true;
+        }
+        for (path, row) in rows {
+            let row = match row {
+                Err(error) => {
+                    let mut cells = vec![""; self.header.len()];
+                    (cells[0], cells[1]) = (path, error);
+                    self.out.write_record(&cells)?;
+                    continue;
+                }
+                Ok(row) => row,
+            };
+            let mut cells = vec![
+                path.clone(),
+                String::new(),
+                row.label.clone(),
+                row.none_of_these.to_string(),
+                row.probability.to_string(),
+                row.set.join(";"),
+                row.entropy.to_string(),
+                row.latent_variance.to_string(),
+            ];
+            let near = |n: &Near| format!("{} ({}) {}", n.example, n.class, n.kernel);
+            cells.extend(self.explain.then(|| row.nearest.iter().map(near).collect::<Vec<_>>().join(";")));
+            cells.extend(row.probabilities.iter().map(|(_, p)| p.to_string()));
+            self.out.write_record(&cells)?;
+        }
+        Ok(self.out.flush()?)
+    }
+
+    fn end(&mut self) -> anyhow::Result<()> {
+        Ok(self.out.flush()?)
+    }
+}

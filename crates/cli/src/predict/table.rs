@@ -1,0 +1,107 @@
+//! Rows as a table for people. Its columns are as wide as the first batch needs.
+
+use super::rows::{Said, Told};
+use super::{Out, shortened};
+use siskin_app::{Near, Row};
+use std::io::Write;
+
+/// Widest path and answer shown.
+const WIDEST: usize = 40;
+/// Classes whose probabilities are shown.
+const SHOWN: usize = 5;
+
+/// The table.
+pub struct Table<'a> {
+    out: Out<'a>,
+    level: f64,
+    widths: Option<[usize; 3]>,
+}
+
+impl<'a> Table<'a> {
+    pub fn new(out: Out<'a>, level: f64) -> Table<'a> {
+        Table { out, level, widths: None }
+    }
+
+    fn begin(&mut self, rows: &[Told]) -> std::io::Result<[usize; 3]> {
+        let possible = format!("possible ({:.4}", 100.0 * self.level);
+        let possible = format!("{} %)", possible.trim_end_matches('0').trim_end_matches('.'));
+        let widest = |name: &str, of: &dyn Fn(&Told) -> usize| {
+            rows.iter().map(of).max().unwrap_or(0).clamp(name.chars().count(), WIDEST)
+        };
+        let of_row = |f: fn(&Row) -> usize| move |(_, row): &Told| row.as_ref().map_or(0, f);
+        let widths = [
+            widest("image", &|(path, _)| path.chars().count()),
+            widest("answer", &of_row(|row| answer(row).chars().count())),
+            widest(&possible, &of_row(|row| row.set.join(", ").chars().count())),
+        ];
+        let [w0, w1, w2] = widths;
+        writeln!(
+            self.out,
+            "{:w0$}  {:w1$}  {:>6}  {possible:w2$}  {:>7}  {:>8}  probabilities",
+            "image", "answer", "sure", "entropy", "variance"
+        )?;
+        Ok(widths)
+    }
+}
+
+impl Said for Table<'_> {
+    fn batch(&mut self, rows: &[Told]) -> anyhow::Result<()> {
+        let [w0, w1, w2] = match self.widths {
+            Some(widths) => widths,
+            None => self.begin(rows)?,
+        };
+        self.widths = Some([w0, w1, w2]);
+        for (path, row) in rows {
+            let path = shortened(path, w0);
+            let row = match row {
+                Ok(row) => row,
+                Err(error) => {
+                    writeln!(self.out, "{path:w0$}  error: {error}")?;
+                    continue;
+                }
+            };
+            let set = if row.set.is_empty() { "(no class)".into() } else { row.set.join(", ") };
+            writeln!(
+                self.out,
+                "{path:w0$}  {:w1$}  {:>5.1}%  {:w2$}  {:>7.3}  {:>8.3}  {}",
+                answer(row),
+                100.0 * row.probability,
+                clipped(&set, w2),
+                row.entropy,
+                row.latent_variance,
+                probabilities(row)
+            )?;
+            for Near { example, class, kernel, .. } in &row.nearest {
+                writeln!(self.out, "{:w0$}    kernel {kernel:.3}  {class}  {example}", "")?;
+            }
+        }
+        Ok(self.out.flush()?)
+    }
+
+    fn end(&mut self) -> anyhow::Result<()> {
+        if self.widths.is_none() {
+            writeln!(self.out, "No image was found.")?;
+        }
+        Ok(self.out.flush()?)
+    }
+}
+
+fn answer(row: &Row) -> String {
+    if row.none_of_these { "none of these".into() } else { row.label.clone() }
+}
+
+fn clipped(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.into();
+    }
+    text.chars().take(width - 1).chain(['…']).collect()
+}
+
+/// The largest probabilities, falling.
+fn probabilities(row: &Row) -> String {
+    let mut all = row.probabilities.clone();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let shown: Vec<String> = all.iter().take(SHOWN).map(|(class, p)| format!("{class} {p:.3}")).collect();
+    let rest = if all.len() > SHOWN { format!(", {} more", all.len() - SHOWN) } else { String::new() };
+    shown.join(", ") + &rest
+}

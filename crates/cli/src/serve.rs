@@ -1,0 +1,110 @@
+//! `siskin serve`: an HTTP server and its web page.
+
+use anyhow::Context;
+use siskin_app::EMBEDDED;
+use siskin_serve::{Limits, Options};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `siskin serve`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  siskin serve                                   then open http://127.0.0.1:8080
+  siskin serve --model birds.safetensors --port 9000
+  SISKIN_TOKEN=secret siskin serve --host 0.0.0.0   reachable from other machines: needs a token
+
+  curl -F A=@a1.png -F A=@a2.png -F B=@b1.png http://127.0.0.1:8080/v1/tasks
+  curl -H 'Content-Type: image/png' --data-binary @what.png http://127.0.0.1:8080/v1/tasks/ID/predict
+
+The API is described at /openapi.json and in docs/serving.md. Ctrl-C finishes the requests under way and stops.")]
+pub struct Args {
+    /// The address to listen on. Any but loopback needs a token
+    #[arg(long, default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// The port; 0 takes a free one
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// A run folder, an exported model file, or the name of an embedded model. May be given several times
+    #[arg(long = "model", value_name = "MODEL", default_value = EMBEDDED[0].0)]
+    models: Vec<String>,
+    /// Folder where tasks are kept [default: the folder for program data of this system]
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
+    /// The token that requests must bring, better given by this variable than on the command line
+    #[arg(long, value_name = "TOKEN", env = "SISKIN_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// A file that holds the token
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    token_file: Option<PathBuf>,
+    /// Megabytes of one request, at most
+    #[arg(long, value_name = "MB", default_value_t = Limits::default().max_body >> 20)]
+    max_body: usize,
+    /// Megapixels of one image, at most
+    #[arg(long, value_name = "MP", default_value_t = Limits::default().max_pixels / 1_000_000)]
+    max_megapixels: u64,
+    /// Images of one request, at most
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_images)]
+    max_images: usize,
+    /// Tasks, at most
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_tasks)]
+    max_tasks: usize,
+    /// Seconds a request may take to arrive
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().read_timeout.as_secs())]
+    read_timeout: u64,
+    /// Seconds the work of a request may take
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().work_timeout.as_secs())]
+    work_timeout: u64,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let token = match &args.token_file {
+        None => args.token,
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the token file {}", path.display()))?;
+            Some(text.trim().to_owned())
+        }
+    };
+    anyhow::ensure!(token.as_deref() != Some(""), "The token is empty.");
+    let state = args.state.or_else(default_state);
+    let options = Options {
+        address: SocketAddr::new(args.host, args.port),
+        token,
+        models: args.models,
+        state: Some(
+            state.context("This system names no folder for program data. Give one with --state FOLDER.")?,
+        ),
+        limits: Limits {
+            max_body: args.max_body << 20,
+            max_pixels: args.max_megapixels * 1_000_000,
+            max_images: args.max_images,
+            max_tasks: args.max_tasks,
+            read_timeout: Duration::from_secs(args.read_timeout),
+            work_timeout: Duration::from_secs(args.work_timeout),
+            ..Limits::default()
+        },
+    };
+    siskin_serve::run(&options, |ready| {
+        ready.notes.iter().for_each(|note| eprintln!("note: {note}"));
+        println!("Models: {}. Tasks found: {}.", ready.models.join(", "), ready.tasks);
+        println!("Listening on http://{} (Ctrl-C stops it).", ready.address);
+    })?;
+    println!("Stopped.");
+    Ok(())
+}
+
+/// The folder for program data of this system.
+fn default_state() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let home = |below: &str| variable("HOME").map(|home| home.join(below));
+    let data = if cfg!(windows) {
+        variable("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        home("Library/Application Support")
+    } else {
+        variable("XDG_STATE_HOME").or_else(|| home(".local/state"))
+    };
+    data.map(|folder| folder.join("siskin").join("tasks"))
+}

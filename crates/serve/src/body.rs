@@ -1,0 +1,137 @@
+//! From a request's body to labelled images or queries: JSON with base64, multipart, or one image as it is.
+
+use crate::App;
+use crate::error::{Answer, Refusal};
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, header};
+use base64::Engine;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// A body in memory, with its room in the budget.
+pub struct Read {
+    pub headers: HeaderMap,
+    pub bytes: Bytes,
+    pub room: OwnedSemaphorePermit,
+}
+
+/// Reads the body of a request: bounded in size, in time and together with all others.
+pub async fn read(app: &App, request: Request) -> Answer<Read> {
+    let (parts, body) = request.into_parts();
+    let most = app.limits.max_body;
+    let too_large =
+        || Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body may have at most {most} bytes"));
+    let length =
+        parts.headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    if length.is_some_and(|l| l > most) {
+        return Err(too_large());
+    }
+    let room = app.work.body(length.unwrap_or(most)).await?;
+    let collected = tokio::time::timeout(app.limits.read_timeout, collect(body, length.unwrap_or(0), most));
+    let slow = |_| {
+        let why = format!("the body took longer than {} s to arrive", app.limits.read_timeout.as_secs());
+        Refusal::new(StatusCode::REQUEST_TIMEOUT, why)
+    };
+    let bytes = match collected.await.map_err(slow)? {
+        Collected::Whole(bytes) => bytes,
+        Collected::TooLarge => return Err(too_large()),
+        Collected::Broken(why) => return Err(Refusal::bad(format!("the body ended early: {why}"))),
+    };
+    Ok(Read { headers: parts.headers, bytes, room })
+}
+
+enum Collected {
+    Whole(Bytes),
+    TooLarge,
+    Broken(String),
+}
+
+async fn collect(body: Body, expected: usize, most: usize) -> Collected {
+    let mut all = Vec::with_capacity(expected.min(1 << 16));
+    let mut stream = body.into_data_stream();
+    while let Some(piece) = stream.next().await {
+        match piece {
+            Err(e) => return Collected::Broken(e.to_string()),
+            Ok(piece) if all.len() + piece.len() > most => return Collected::TooLarge,
+            Ok(piece) => all.extend_from_slice(&piece),
+        }
+    }
+    Collected::Whole(all.into())
+}
+
+/// What a body is said to be.
+pub enum Kind {
+    Json,
+    Multipart(String),
+    Image,
+}
+
+/// By its content type.
+pub fn kind(headers: &HeaderMap) -> Answer<Kind> {
+    let content = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    let essence = content.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    match essence.as_str() {
+        "application/json" => Ok(Kind::Json),
+        "multipart/form-data" => multer::parse_boundary(content)
+            .map(Kind::Multipart)
+            .map_err(|e| Refusal::bad(format!("the content type names no boundary: {e}"))),
+        image if image.starts_with("image/") => Ok(Kind::Image),
+        _ => {
+            let why = "the content type must be application/json, multipart/form-data or image/*";
+            Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
+        }
+    }
+}
+
+/// A body as JSON of a known shape.
+pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+    serde_json::from_slice(bytes).map_err(|e| Refusal::bad(format!("the JSON cannot be used: {e}")))
+}
+
+/// An image in JSON: base64, as it is or as a `data:` address.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub struct Encoded(String);
+
+impl Encoded {
+    pub fn bytes(&self) -> Answer<Bytes> {
+        let text = match self.0.starts_with("data:") {
+            true => self.0.split_once(',').map_or("", |(_, data)| data),
+            false => &self.0,
+        };
+        base64::engine::general_purpose::STANDARD
+            .decode(text.trim())
+            .map(Bytes::from)
+            .map_err(|e| Refusal::bad(format!("an image is not base64: {e}")))
+    }
+}
+
+/// A part of a form.
+pub struct Part {
+    /// Name of the field.
+    pub field: String,
+    /// Name of the file, where it has one.
+    pub file: Option<String>,
+    pub bytes: Bytes,
+}
+
+/// The parts of a multipart body, at most `most`.
+pub async fn parts(bytes: Bytes, boundary: &str, most: usize) -> Answer<Vec<Part>> {
+    let whole = futures_util::stream::once(async move { Ok::<_, std::io::Error>(bytes) });
+    let mut form = multer::Multipart::new(whole, boundary);
+    let broken = |e: multer::Error| Refusal::bad(format!("the form cannot be read: {e}"));
+    let mut parts = Vec::new();
+    while let Some(field) = form.next_field().await.map_err(broken)? {
+        if parts.len() == most {
+            return Err(Refusal::bad(format!("the form has more than {most} parts")));
+        }
+        let name = field.name().unwrap_or_default().to_owned();
+        let file = field.file_name().map(str::to_owned);
+        parts.push(Part { field: name, file, bytes: field.bytes().await.map_err(broken)? });
+    }
+    Ok(parts)
+}

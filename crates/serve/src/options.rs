@@ -1,0 +1,60 @@
+//! What can be chosen about a server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How to serve.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where to listen; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// What requests must bring as `Authorization: Bearer`; needed as soon as `address` is not loopback.
+    pub token: Option<String>,
+    /// Models by path or name; the first is used where a request names none.
+    pub models: Vec<String>,
+    /// Folder of task files; without one, tasks end with the server.
+    pub state: Option<PathBuf>,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// Bounds on what requests may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one body.
+    pub max_body: usize,
+    /// Bytes of all bodies that are in memory at the same time; further requests wait before theirs is read.
+    pub body_budget: usize,
+    /// Pixels of one image.
+    pub max_pixels: u64,
+    /// Images of one request.
+    pub max_images: usize,
+    /// Tasks that are kept.
+    pub max_tasks: usize,
+    /// Connections open at the same time; further ones wait.
+    pub max_connections: usize,
+    /// Time for the head of a request, and for its body.
+    pub read_timeout: Duration,
+    /// Time for the work of a request, its wait for a free core included.
+    pub work_timeout: Duration,
+    /// Time for requests that are under way when the server is told to stop.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Limits {
+    /// 32 MB a body, 256 MB of bodies, 25 megapixels an image, 500 images a request, 1,000 tasks, 4,096 connections.
+    fn default() -> Self {
+        Limits {
+            max_body: 32 << 20,
+            body_budget: 256 << 20,
+            max_pixels: 25_000_000,
+            max_images: 500,
+            max_tasks: 1_000,
+            max_connections: 4_096,
+            read_timeout: Duration::from_secs(20),
+            work_timeout: Duration::from_secs(60),
+            shutdown_grace: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What may run at the same time: bodies in memory, and work on the cores.
+
+use crate::error::{Answer, Refusal};
+use crate::options::Limits;
+use axum::http::StatusCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Bodies are counted in pieces of this many bytes.
+const PIECE: usize = 1024;
+
+/// The two queues.
+pub struct Work {
+    cores: Arc<Semaphore>,
+    bodies: Arc<Semaphore>,
+    most_pieces: usize,
+    wait: Duration,
+}
+
+impl Work {
+    pub fn new(limits: &Limits) -> Work {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let pieces = limits.body_budget.max(limits.max_body).div_ceil(PIECE);
+        Work {
+            cores: Arc::new(Semaphore::new(cores)),
+            bodies: Arc::new(Semaphore::new(pieces)),
+            most_pieces: pieces,
+            wait: limits.work_timeout,
+        }
+    }
+
+    /// Room for a body of `bytes`, held until dropped.
+    pub async fn body(&self, bytes: usize) -> Answer<OwnedSemaphorePermit> {
+        let pieces = bytes.div_ceil(PIECE).clamp(1, self.most_pieces) as u32;
+        let room = self.bodies.clone().acquire_many_owned(pieces);
+        match tokio::time::timeout(self.wait, room).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(busy()),
+        }
+    }
+
+    /// Runs `job` on a thread for blocking work as soon as a core is free. A job that takes too long is answered for, and
+    /// keeps its core until it ends.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> Answer<T> + Send + 'static,
+    ) -> Answer<T> {
+        let started = tokio::time::Instant::now();
+        let core = match tokio::time::timeout(self.wait, self.cores.clone().acquire_owned()).await {
+            Ok(Ok(core)) => core,
+            _ => return Err(busy()),
+        };
+        let job = tokio::task::spawn_blocking(move || {
+            let answer = job();
+            drop(core);
+            answer
+        });
+        match tokio::time::timeout_at(started + self.wait, job).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => {
+                Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the work failed in an unforeseen way"))
+            }
+            Err(_) => {
+                let why = format!("the work took longer than {} s; send less at a time", self.wait.as_secs());
+                Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why))
+            }
+        }
+    }
+}
+
+fn busy() -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server is busy; try again")
+}
