@@ -7,23 +7,26 @@ use siskin_data::{Episode, EpisodeClass, EpisodeSource, Split};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+/// Images by the place of their class in the split, and their item.
+type Items = Vec<(usize, usize)>;
+
 /// Shuffled passes over all images of a split, cut into batches of equal size; what does not fill the last batch of a pass
 /// waits for another pass. Batch `index` is a pure function of (split, size, seed, index).
 pub struct Batches {
     split: [Split; 1],
-    /// Place of the class in the split, and item, of every image.
-    items: Vec<(usize, usize)>,
+    /// Of every image.
+    items: Items,
     size: usize,
     seed: u64,
     /// The order of the pass that was asked for last: the next batch mostly comes from the same one.
-    order: Mutex<Option<(u64, Vec<(usize, usize)>)>>,
+    order: Mutex<Option<(u64, Items)>>,
 }
 
 impl Batches {
     /// Batches of `size` images of `split`, or of all its images where it has fewer.
     pub fn new(split: Split, size: usize, seed: u64) -> Result<Batches> {
         let classes = split.classes.iter().enumerate();
-        let items: Vec<(usize, usize)> = classes
+        let items: Items = classes
             .flat_map(|(label, members)| members.items.iter().map(move |&item| (label, item)))
             .collect();
         if items.is_empty() {
