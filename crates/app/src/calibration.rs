@@ -9,8 +9,8 @@ use crate::held_out::HeldOut;
 use serde::{Deserialize, Serialize};
 use siskin_calib::{Optimum, Predictions, SetRule, Temperature, auroc};
 
-/// Held-out predictions needed before they decide the temperature; below, validation classes know better
-/// (docs/predict.md has the measurement).
+/// Held-out predictions needed before they decide the temperature; below, that of validation classes is used. Chosen, not
+/// measured.
 pub(crate) const ENOUGH: usize = 40;
 /// Scores kept of a large calibration set: sets up to 99.5 % can be promised.
 const KEPT: usize = 199;
