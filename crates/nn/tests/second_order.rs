@@ -56,10 +56,11 @@ fn a_product_is_the_difference_of_gradients_along_the_direction() {
             let moved: Vec<f32> = theta.iter().zip(&v).map(|(t, v)| t + h * v).collect();
             network.loss_gradient_at(&moved, images, &labels).unwrap().gradient
         };
-        let h = 2e-3;
+        // A ReLU or a pool that switches within the interval makes the quotient jump by its own size: the deep ResNet
+        // needs a shorter one, where single precision leaves some percent.
+        let h = if architecture == Architecture::ResNet12 { 1e-5 } else { 1e-4 };
         let difference: Vec<f32> =
             gradient(h).iter().zip(gradient(-h)).map(|(a, b)| (a - b) / (2.0 * h)).collect();
-        // Single precision and the kinks of ReLU and max-pool leave some percent.
         let d = distance(&product, &difference);
         assert!(d < 0.05, "{architecture}: {d}");
         assert!(dot(&product, &product) > 1e-4, "{architecture}: the product is 0");
