@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::head::{Head, Raw};
 use crate::model::Model;
 use rayon::prelude::*;
-use siskin_calib::{PAPER_BINS, Reliability, mean_interval95};
+use siskin_calib::{Optimum, PAPER_BINS, Reliability, mean_interval95};
 use siskin_data::{Episode, EpisodeSpec, Opener, ShortClasses, SplitName};
 use siskin_methods::{Features, select};
 use siskin_train::calibration::calibrate;
@@ -46,6 +46,13 @@ pub fn from_run(
             continue;
         };
         let shape = of_shape(way, shot, &raw.inside, &raw.labels, &raw.outside)?;
+        if shape.temperature.optimum != Optimum::Interior {
+            // Without a mistake among the queries the least NLL is at certainty, which nobody should promise.
+            progress(&format!(
+                "{way} classes, {shot} each: no temperature is best on the validation classes; left out"
+            ));
+            continue;
+        }
         progress(&said(&shape));
         validation.push(shape);
     }

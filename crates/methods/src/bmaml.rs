@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::particles::ParticleClassifier;
 use crate::scores::Scores;
 use crate::state::State;
-use crate::svgd::{Points, Prior, Shape, mixture, mixture_loss, step, step_adjoint};
+use crate::svgd::{Points, Prior, Shape, mixture, mixture_loss, path, path_adjoint};
 use crate::{Episode, Features, Images, Method, Prediction, Rates, Setup, StepReport, Task};
 use serde::{Deserialize, Serialize};
 use siskin_nn::HeadLoss;
@@ -101,16 +101,11 @@ fn loss(
     let support = Points { x: &halves.support, labels: &halves.support_labels };
     let query = Points { x: &halves.query, labels: &halves.query_labels };
     let rate = config.inner_learning_rate;
-    let mut way = vec![particles.to_vec()];
-    for k in 0..config.inner_steps {
-        way.push(step(shape, &way[k], support, rate));
-    }
-    let last = &way[config.inner_steps];
-    let (loss, mut v, dquery) = mixture_loss(shape, last, query);
+    let path = path(shape, particles, support, rate, config.inner_steps);
+    let last = &path[config.inner_steps];
+    let (loss, v, dquery) = mixture_loss(shape, last, query);
     let mut dsupport = vec![0.0; halves.support.values.len()];
-    for at in way[..config.inner_steps].iter().rev() {
-        v = step_adjoint(shape, at, support, rate, &v, &mut dsupport);
-    }
+    let v = path_adjoint(shape, &path, support, rate, v, &mut dsupport);
     let mut dfeatures = vec![0.0; features.values.len()];
     scatter(&mut dfeatures, features.dim, episode.support, &dsupport);
     scatter(&mut dfeatures, features.dim, episode.query, &dquery);

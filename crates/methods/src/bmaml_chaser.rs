@@ -11,7 +11,7 @@ use crate::bmaml::{Halves, scatter};
 use crate::error::Result;
 use crate::particles::ParticleClassifier;
 use crate::state::State;
-use crate::svgd::{Points, Prior, Shape, step, step_adjoint};
+use crate::svgd::{Points, Prior, Shape, path, path_adjoint, step};
 use crate::{Episode, Features, Images, Method, Prediction, Rates, Setup, StepReport, Task};
 use serde::{Deserialize, Serialize};
 use siskin_nn::HeadLoss;
@@ -72,20 +72,16 @@ fn loss(
     let halves = Halves::of(features, episode);
     let support = Points { x: &halves.support, labels: &halves.support_labels };
     let all = Points { x: features, labels: episode.labels };
-    let mut way = vec![particles.to_vec()];
-    for k in 0..config.inner_steps {
-        way.push(step(shape, &way[k], support, config.inner_learning_rate));
-    }
-    let chaser = &way[config.inner_steps];
+    let rate = config.inner_learning_rate;
+    let path = path(shape, particles, support, rate, config.inner_steps);
+    let chaser = &path[config.inner_steps];
     let leader = (0..config.leader_steps)
         .fold(chaser.clone(), |at, _| step(shape, &at, all, config.leader_learning_rate));
     let apart = || chaser.iter().zip(&leader).map(|(chaser, leader)| chaser - leader);
     let loss = apart().map(|d| d * d).sum();
-    let mut v: Vec<f64> = apart().map(|d| 2.0 * d).collect();
     let mut dsupport = vec![0.0; halves.support.values.len()];
-    for at in way[..config.inner_steps].iter().rev() {
-        v = step_adjoint(shape, at, support, config.inner_learning_rate, &v, &mut dsupport);
-    }
+    let v = apart().map(|d| 2.0 * d).collect();
+    let v = path_adjoint(shape, &path, support, rate, v, &mut dsupport);
     let mut dfeatures = vec![0.0; features.values.len()];
     scatter(&mut dfeatures, features.dim, episode.support, &dsupport);
     HeadLoss { loss, dfeatures, dhyper: v, extra: halves.accuracy(shape, chaser) }

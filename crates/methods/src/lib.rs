@@ -88,7 +88,9 @@ pub trait Method: Send + Sync {
     }
 
     /// Learned scalars worth watching, by name, e.g. the output scale.
-    fn scalars(&self) -> Vec<(String, f64)>;
+    fn scalars(&self) -> Vec<(String, f64)> {
+        Vec::new()
+    }
 
     /// Everything that a resumed training needs, exactly.
     fn state(&self) -> State;

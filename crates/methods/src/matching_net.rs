@@ -182,14 +182,8 @@ impl Method for MatchingNet {
         Ok(Scores { values: to_host(log_p).values, way: task.way }.prediction())
     }
 
-    fn scalars(&self) -> Vec<(String, f64)> {
-        Vec::new()
-    }
-
     fn state(&self) -> State {
-        let mut state = State::default();
-        state.push_network(self.network.state());
-        state
+        State::of_network(self.network.state())
     }
 
     fn load_state(&mut self, state: &State) -> Result<()> {

@@ -86,14 +86,8 @@ impl<H: PretrainingHead> Method for Pretrained<H> {
         Ok(head.scores(task.query).prediction())
     }
 
-    fn scalars(&self) -> Vec<(String, f64)> {
-        Vec::new()
-    }
-
     fn state(&self) -> State {
-        let mut state = State::default();
-        state.push_network(self.network.state());
-        state
+        State::of_network(self.network.state())
     }
 
     fn load_state(&mut self, state: &State) -> Result<()> {

@@ -236,14 +236,8 @@ impl Method for RelationNet {
         Ok(self.loss.prediction(Scores { values: to_host(raw).values, way: task.way }))
     }
 
-    fn scalars(&self) -> Vec<(String, f64)> {
-        Vec::new()
-    }
-
     fn state(&self) -> State {
-        let mut state = State::default();
-        state.push_network(self.network.state());
-        state
+        State::of_network(self.network.state())
     }
 
     fn load_state(&mut self, state: &State) -> Result<()> {

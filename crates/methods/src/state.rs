@@ -43,16 +43,18 @@ impl State {
         }
     }
 
-    /// Adds a network under `network.`.
-    pub fn push_network(&mut self, network: NetworkState) {
-        self.push_network_as("network", network);
+    /// The state of a method that is a network and nothing else.
+    pub fn of_network(network: NetworkState) -> State {
+        let mut state = State::default();
+        state.push_network(network);
+        state
     }
 
-    /// Adds a network under a name of its own, where a method has several.
-    pub fn push_network_as(&mut self, prefix: &str, network: NetworkState) {
-        self.push_f64(&format!("{prefix}.steps"), &[network.steps as f64]);
+    /// Adds a network under `network.`.
+    pub fn push_network(&mut self, network: NetworkState) {
+        self.push_f64("network.steps", &[network.steps as f64]);
         self.0.extend(network.tensors.into_iter().map(|t| Tensor {
-            name: format!("{prefix}.{}", t.name),
+            name: format!("network.{}", t.name),
             shape: t.shape,
             values: Values::F32(t.values),
         }));
@@ -60,21 +62,15 @@ impl State {
 
     /// The network added by [`State::push_network`].
     pub fn network(&self) -> Result<NetworkState> {
-        self.network_as("network")
-    }
-
-    /// The network added by [`State::push_network_as`].
-    pub fn network_as(&self, prefix: &str) -> Result<NetworkState> {
-        let own = |name: &str| Some(name.strip_prefix(prefix)?.strip_prefix('.')?.to_owned());
-        let tensors = self.0.iter().filter_map(|t| match (&t.values, own(&t.name)) {
+        let tensors = self.0.iter().filter_map(|t| match (&t.values, t.name.strip_prefix("network.")) {
             (Values::F32(values), Some(name)) => {
-                Some(NamedTensor { name, shape: t.shape.clone(), values: values.clone() })
+                Some(NamedTensor { name: name.into(), shape: t.shape.clone(), values: values.clone() })
             }
             _ => None,
         });
         let tensors = tensors.collect();
-        let &[steps] = self.f64s(&format!("{prefix}.steps"))? else {
-            return Err(Error::State(format!("`{prefix}.steps` is not one number")));
+        let &[steps] = self.f64s("network.steps")? else {
+            return Err(Error::State("`network.steps` is not one number".into()));
         };
         Ok(NetworkState { tensors, steps: steps as u64 })
     }

@@ -332,6 +332,29 @@ pub fn step_adjoint(
     dparticles
 }
 
+/// Positions of the particles before, between and after `count` steps.
+pub fn path(shape: &Shape, particles: &[f64], points: Points<'_>, rate: f64, count: usize) -> Vec<Vec<f64>> {
+    let mut path = vec![particles.to_vec()];
+    for k in 0..count {
+        path.push(step(shape, &path[k], points, rate));
+    }
+    path
+}
+
+/// The adjoint of [`path`]: `v`, the gradient at its end, becomes that at its start, and the gradient of the rows of
+/// `points` is added to `dx`.
+pub fn path_adjoint(
+    shape: &Shape,
+    path: &[Vec<f64>],
+    points: Points<'_>,
+    rate: f64,
+    v: Vec<f64>,
+    dx: &mut [f64],
+) -> Vec<f64> {
+    let starts = &path[..path.len() - 1];
+    starts.iter().rev().fold(v, |v, at| step_adjoint(shape, at, points, rate, &v, dx))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

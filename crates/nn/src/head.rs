@@ -8,11 +8,6 @@ use crate::batch_norm::{BatchNorm, BatchStatistics, Pass};
 
 /// The trained layers a method puts after the backbone. They share its optimiser, checkpoint and step.
 pub trait Head: Module + ModuleDisplay {
-    /// What becomes of the backbone's features before they leave the network, `[N, D]` -> `[N, D']`.
-    fn features(&self, x: Tensor<2>, _pass: &mut Pass<'_>) -> Tensor<2> {
-        x
-    }
-
     /// Its batch-norms in the order in which a forward pass meets them.
     fn norms_mut(&mut self) -> Vec<&mut BatchNorm> {
         Vec::new()
@@ -37,8 +32,7 @@ pub struct Body<H: Head> {
 impl<H: Head> Body<H> {
     /// `images`: [N, C, H, W] -> the features that leave the network, [N, D].
     pub fn features(&self, images: Tensor<4>, pass: &mut Pass<'_>) -> Result<Tensor<2>, crate::Error> {
-        let x = self.backbone.forward(images, pass)?;
-        Ok(self.head.features(x, pass))
+        self.backbone.forward(images, pass)
     }
 
     /// Takes the statistics of one training pass into the running statistics, in the order of the pass.

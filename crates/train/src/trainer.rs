@@ -157,11 +157,6 @@ impl Trainer {
         self.position.best
     }
 
-    /// The method as it stands.
-    pub fn into_method(self) -> Box<dyn Method> {
-        self.method
-    }
-
     /// Trains to the end, or until `stop` is set; then the state is saved.
     pub fn run(
         &mut self,
