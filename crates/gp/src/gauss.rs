@@ -5,6 +5,8 @@
 //! (`w_n K_nn > 1`) Sigma comes from `(I - B^{-1})/(s s')`, between two weak ones from `K - V'V`, `V = L^{-1} S K`, and
 //! between a strong and a weak one from `L^{-1}' V / s`.
 
+use std::sync::OnceLock;
+
 use faer::Mat;
 
 use crate::Result;
@@ -38,6 +40,8 @@ pub struct Gauss {
     weak: Vec<usize>,
     /// The columns of `V = L^{-1} S K` of the weak points.
     v_weak: Mat<f64>,
+    /// `B^{-1}`, once somebody has asked for it.
+    b_inverse: OnceLock<Mat<f64>>,
 }
 
 impl Gauss {
@@ -74,7 +78,8 @@ impl Gauss {
             v[i] = (k[(i, i)] - dot(column, column)).max(0.0);
         }
         let kl = 0.5 * (logdet - dot(w, &v) + dot(&shift, &g));
-        Ok(Self { mu, v, g, logdet, kl, w: w.to_vec(), s, li, strong, weak, v_weak })
+        let w = w.to_vec();
+        Ok(Self { mu, v, g, logdet, kl, w, s, li, strong, weak, v_weak, b_inverse: OnceLock::new() })
     }
 
     /// `log int N(x | a, K) exp(b'x - x'Wx/2) dx = -logdet/2 + b.a - a.Wa/2 + r.(mu - a)/2`, `r = b - Wa`.
@@ -101,23 +106,25 @@ impl Gauss {
     }
 
     /// `B^{-1}`, [N, N].
-    pub fn b_inverse(&self) -> Mat<f64> {
-        gram_of_lower(&self.li)
+    pub fn b_inverse(&self) -> &Mat<f64> {
+        self.b_inverse.get_or_init(|| gram_of_lower(&self.li))
     }
 
     /// `R = (K + W^{-1})^{-1} = S B^{-1} S`, [N, N].
-    pub fn r(&self, b_inverse: &Mat<f64>) -> Mat<f64> {
-        let n = self.s.len();
+    pub fn r(&self) -> Mat<f64> {
+        let (n, b_inverse) = (self.s.len(), self.b_inverse());
         Mat::from_fn(n, n, |i, j| self.s[i] * b_inverse[(i, j)] * self.s[j])
     }
 
     /// `Sigma = (K^{-1} + W)^{-1}`, [N, N].
-    pub fn sigma(&self, k: &Mat<f64>, b_inverse: &Mat<f64>) -> Mat<f64> {
+    pub fn sigma(&self, k: &Mat<f64>) -> Mat<f64> {
         let (n, strong, weak) = (self.s.len(), &self.strong, &self.weak);
+        let b_inverse = self.b_inverse();
         let mut sigma = Mat::zeros(n, n);
         for &j in strong {
+            let (column, bj) = (sigma.col_as_slice_mut(j), b_inverse.col_as_slice(j));
             for &i in strong {
-                sigma[(i, j)] = -b_inverse[(i, j)] / (self.s[i] * self.s[j]);
+                column[i] = -bj[i] / (self.s[i] * self.s[j]);
             }
         }
         let mut both_weak = Mat::from_fn(weak.len(), weak.len(), |i, j| k[(weak[i], weak[j])]);
@@ -160,15 +167,16 @@ impl Gauss {
     }
 
     /// `P = Sigma K^{-1} = (I + K W)^{-1} = I - Sigma W`, [N, N].
-    pub fn p(&self, sigma: &Mat<f64>, b_inverse: &Mat<f64>) -> Mat<f64> {
-        let n = self.s.len();
+    pub fn p(&self, sigma: &Mat<f64>) -> Mat<f64> {
+        let (n, b_inverse) = (self.s.len(), self.b_inverse());
         let mut p = Mat::zeros(n, n);
         for j in 0..n {
+            let (pj, bj, sj) = (p.col_as_slice_mut(j), b_inverse.col_as_slice(j), sigma.col_as_slice(j));
             for &i in &self.strong {
-                p[(i, j)] = b_inverse[(i, j)] * self.s[j] / self.s[i];
+                pj[i] = bj[i] * self.s[j] / self.s[i];
             }
             for &i in &self.weak {
-                p[(i, j)] = f64::from(i == j) - sigma[(i, j)] * self.w[j];
+                pj[i] = f64::from(i == j) - sj[i] * self.w[j];
             }
         }
         p
@@ -176,9 +184,8 @@ impl Gauss {
 
     /// What the adjoint needs, formed once: see [`GaussAdjoint`].
     pub fn adjoint(&self, k: &Mat<f64>) -> GaussAdjoint<'_> {
-        let b_inverse = self.b_inverse();
-        let sigma = self.sigma(k, &b_inverse);
-        let p = self.p(&sigma, &b_inverse);
+        let sigma = self.sigma(k);
+        let p = self.p(&sigma);
         GaussAdjoint { block: self, sigma, p }
     }
 
@@ -206,16 +213,19 @@ pub struct GaussAdjoint<'g> {
 }
 
 impl GaussAdjoint<'_> {
-    /// Cotangents of the sites: `bbar = Sigma mubar`, `wbar = -mu o bbar - (Sigma o Sigma) vbar`.
-    pub fn sites(&self, mubar: &[f64], vbar: &[f64]) -> (Vec<f64>, Vec<f64>) {
-        let bbar = mul_vec(&self.sigma, mubar);
-        let mut wbar: Vec<f64> = bbar.iter().zip(&self.block.mu).map(|(b, m)| -m * b).collect();
+    /// Cotangents of the sites: adds `Sigma mubar` to `bbar` and `-mu o (Sigma mubar) - (Sigma o Sigma) vbar` to `wbar`.
+    pub fn add_sites(&self, mubar: &[f64], vbar: &[f64], bbar: &mut [f64], wbar: &mut [f64]) {
+        let b = mul_vec(&self.sigma, mubar);
+        for ((b, mu), (bbar, wbar)) in b.iter().zip(&self.block.mu).zip(bbar.iter_mut().zip(wbar.iter_mut()))
+        {
+            *bbar += b;
+            *wbar -= mu * b;
+        }
         for (j, vb) in vbar.iter().enumerate() {
             for (wb, x) in wbar.iter_mut().zip(self.sigma.col_as_slice(j)) {
                 *wb -= x * x * vb;
             }
         }
-        (bbar, wbar)
     }
 
     /// Cotangents of the prior: adds `P' diag(vbar) P + sym(p g')` to `kbar` and `p = P' mubar` to `abar`.
@@ -233,8 +243,8 @@ impl GaussAdjoint<'_> {
         let (p, g) = (tmul_vec(&self.p, mubar), &self.block.g);
         for j in 0..n {
             let (out, share) = (kbar.col_as_slice_mut(j), share.col_as_slice(j));
-            for i in 0..n {
-                out[i] += share[i] + 0.5 * (p[i] * g[j] + p[j] * g[i]);
+            for (((out, share), p_i), g_i) in out.iter_mut().zip(share).zip(&p).zip(g) {
+                *out += share + 0.5 * (p_i * g[j] + p[j] * g_i);
             }
             abar[j] += p[j];
         }
@@ -285,16 +295,15 @@ mod tests {
             let sigma = inverse(&precision);
             let linear: Vec<f64> = mul_vec(&ki, &a).iter().zip(&b).map(|(x, b)| x + b).collect();
             let mu = mul_vec(&sigma, &linear);
-            let bi = got.b_inverse();
             let scale = k.norm_max() * ki.norm_max();
-            prop_assert!((got.sigma(&k, &bi) - &sigma).norm_max() < 1e-13 * scale * k.norm_max());
+            prop_assert!((got.sigma(&k) - &sigma).norm_max() < 1e-13 * scale * k.norm_max());
             for i in 0..n {
                 prop_assert!((got.mu[i] - mu[i]).abs() < 1e-12 * scale * (1.0 + mu[i].abs()));
                 prop_assert!((got.g[i] - (b[i] - w[i] * got.mu[i])).abs() < 1e-10 * (1.0 + b[i].abs() + (w[i] * got.mu[i]).abs()));
             }
             let logdet = crate::twin::logdet(&k) - crate::twin::logdet(&sigma);
             prop_assert!((got.logdet - logdet).abs() < 1e-12 * scale);
-            let p = got.p(&got.sigma(&k, &bi), &bi);
+            let p = got.p(&got.sigma(&k));
             prop_assert!((&p * &k - &sigma).norm_max() < 1e-12 * scale * k.norm_max());
         }
 
@@ -312,7 +321,8 @@ mod tests {
             let (mut kbar, mut abar) = (Mat::zeros(n, n), vec![0.0; n]);
             let adjoint = block.adjoint(&k);
             adjoint.prior(&mubar, &vbar, &mut kbar, &mut abar);
-            let (bbar, wbar) = adjoint.sites(&mubar, &vbar);
+            let (mut bbar, mut wbar) = (vec![0.0; n], vec![0.0; n]);
+            adjoint.add_sites(&mubar, &vbar, &mut bbar, &mut wbar);
             block.add_evidence_slope(0.5 * lbar, &mut kbar);
             let direction = &d * &k + &k * d.transpose();
             let mut terms = Vec::new();

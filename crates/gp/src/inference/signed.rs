@@ -85,7 +85,7 @@ impl SignedGauss {
 
     /// `R = (K + W^{-1})^{-1} = W - W Sigma W`, [N, N].
     pub fn r(&self) -> Mat<f64> {
-        let mut r = self.positive.r(&self.positive.b_inverse());
+        let mut r = self.positive.r();
         let Some(Downdate { negative, sigma, u }) = &self.downdate else { return r };
         // Where both sites are positive, R+ holds W+ - W+ Sigma+ W+ without cancellation.
         let mut covariance = product(u.transpose(), u.as_ref());

@@ -158,8 +158,8 @@ impl<'t> Tape<'t> {
 
     /// The adjoint of all sweeps and of the start.
     pub fn unroll(&self, top: Top) -> Result<PriorBar> {
-        let (mut k, mut a, mut carry) = self.enter(&top);
-        let mut direct = Some((top.b, top.w));
+        let Top { mu, v, b, w, sites, mut k, mut a } = top;
+        let (mut carry, mut direct) = (Carry { mu, v, sites }, Some((b, w)));
         for sweep in self.sweeps.iter().rev() {
             let again;
             let blocks = if sweep.blocks.is_empty() {
@@ -168,13 +168,14 @@ impl<'t> Tape<'t> {
             } else {
                 &sweep.blocks
             };
-            let adjoints: Vec<GaussAdjoint<'_>> =
-                blocks.iter().zip(&self.x.k).map(|(b, k)| b.adjoint(k)).collect();
-            for (c, adjoint) in adjoints.iter().enumerate() {
+            let mut bars = direct.take().unwrap_or_else(|| self.zeros());
+            for (c, block) in blocks.iter().enumerate() {
                 let (mubar, vbar) = (carry.mu.col_as_slice(c), carry.v.col_as_slice(c));
+                let adjoint = block.adjoint(&self.x.k[c]);
                 adjoint.prior(mubar, vbar, &mut k[c], a.col_as_slice_mut(c));
+                adjoint.add_sites(mubar, vbar, bars.0.col_as_slice_mut(c), bars.1.col_as_slice_mut(c));
             }
-            carry = self.through_sites(sweep, &adjoints, carry, direct.take());
+            carry = self.through_sites(sweep, carry.sites, bars);
         }
         Ok(self.leave(k, a, carry))
     }
@@ -182,15 +183,20 @@ impl<'t> Tape<'t> {
     /// The adjoint at a fixed point: that of the last sweep, repeated until its cotangents are `1e-13` of the first.
     pub fn implicit(&self, top: Top, max_steps: usize) -> Result<PriorBar> {
         const TOL: f64 = 1e-13;
-        let (mut k, mut a, mut carry) = self.enter(&top);
+        let Top { mu, v, b, w, sites, mut k, mut a } = top;
         let sweep = self.top_sweep();
         let adjoints: Vec<GaussAdjoint<'_>> =
             sweep.blocks.iter().zip(&self.x.k).map(|(b, k)| b.adjoint(k)).collect();
-        let mut direct = Some((top.b, top.w));
-        let (mut mu_sum, mut v_sum) = (carry.mu.clone(), carry.v.clone());
+        let (mut mu_sum, mut v_sum) = (mu.clone(), v.clone());
+        let (mut carry, mut direct) = (Carry { mu, v, sites }, Some((b, w)));
         let (mut largest, mut change) = (0.0f64, f64::INFINITY);
         for _ in 0..max_steps {
-            carry = self.through_sites(sweep, &adjoints, carry, direct.take());
+            let mut bars = direct.take().unwrap_or_else(|| self.zeros());
+            for (c, adjoint) in adjoints.iter().enumerate() {
+                let (mubar, vbar) = (carry.mu.col_as_slice(c), carry.v.col_as_slice(c));
+                adjoint.add_sites(mubar, vbar, bars.0.col_as_slice_mut(c), bars.1.col_as_slice_mut(c));
+            }
+            carry = self.through_sites(sweep, carry.sites, bars);
             mu_sum += &carry.mu;
             v_sum += &carry.v;
             // Means and variances weigh as their influence on q: the variances by their own size.
@@ -230,28 +236,15 @@ impl<'t> Tape<'t> {
         &self.sweeps[self.sweeps.len() - 1]
     }
 
-    fn enter(&self, top: &Top) -> (Vec<Mat<f64>>, Mat<f64>, Carry) {
-        let carry = Carry { mu: top.mu.clone(), v: top.v.clone(), sites: top.sites.clone() };
-        (top.k.clone(), top.a.clone(), carry)
+    /// Two times [N, C] zeros.
+    fn zeros(&self) -> (Mat<f64>, Mat<f64>) {
+        let zeros = || Mat::zeros(self.x.points(), self.x.classes());
+        (zeros(), zeros())
     }
 
-    /// From the cotangents of a sweep's output to those of its input; `direct` are those of its b and w beyond the moments.
-    fn through_sites(
-        &self,
-        sweep: &Sweep,
-        adjoints: &[GaussAdjoint<'_>],
-        carry: Carry,
-        direct: Option<(Mat<f64>, Mat<f64>)>,
-    ) -> Carry {
-        let (n, c) = (self.x.points(), self.x.classes());
-        let (mut bbar, mut wbar) = direct.unwrap_or_else(|| (Mat::zeros(n, c), Mat::zeros(n, c)));
-        for (j, adjoint) in adjoints.iter().enumerate() {
-            let (b, w) = adjoint.sites(carry.mu.col_as_slice(j), carry.v.col_as_slice(j));
-            bbar.col_as_slice_mut(j).iter_mut().zip(b).for_each(|(x, b)| *x += b);
-            wbar.col_as_slice_mut(j).iter_mut().zip(w).for_each(|(x, w)| *x += w);
-        }
-        let mut sites = carry.sites;
-        let mut before = SitesBar::zeros(n, c);
+    /// From the cotangents of a sweep's b and w, and of its sites beyond these, to those of its input.
+    fn through_sites(&self, sweep: &Sweep, mut sites: SitesBar, (bbar, wbar): (Mat<f64>, Mat<f64>)) -> Carry {
+        let mut before = SitesBar::zeros(self.x.points(), self.x.classes());
         sites.b += bbar;
         // In the paper's order the block used the omega of the sweep before.
         if self.order.lags() {

@@ -67,7 +67,7 @@ fn loss(
         let block = &tape.blocks()[c];
         let (mbar, sbar) = (mbar.col_as_slice(c), sbar.col_as_slice(c));
         let p = block.adjoint(&tape.x().k[c]).p;
-        let r = block.r(&block.b_inverse());
+        let r = block.r();
         let (pk, rk) = (product(p.as_ref(), x.ks[c].as_ref()), product(r.as_ref(), x.ks[c].as_ref()));
 
         // m = a* + k*'g: gbar = K* mbar, and g = R (W^{-1} b - a) gives bbar = P gbar, abar = -R gbar.

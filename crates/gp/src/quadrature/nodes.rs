@@ -368,8 +368,10 @@ mod tests {
             let at = At::new(s, s.exp(), log_s, rule.log_tiny());
             let got = nodes.moments::<{ Want::SLOPE }>(&at);
             let got = [got.m00, got.m01, got.m11, got.m12, got.m21, got.m22, got.m23];
+            // q is e to a sum of numbers of this size: their rounding is in both sides, and q^j e^{-q} passes on at most 1.4 of it.
+            let rounding = f64::EPSILON * (mu.abs() + log_s.abs() + s.abs());
             for (got, want) in got.iter().zip(plain(mu, v, s, log_s, &rule)) {
-                prop_assert!((got - want).abs() < rule.tol + 2e-14, "{got} and {want}");
+                prop_assert!((got - want).abs() < rule.tol + 2e-14 + rounding, "{got} and {want}");
             }
             let factor = nodes.moments::<{ Want::FACTOR }>(&at);
             prop_assert_eq!([factor.m00, factor.m11, factor.m21, factor.m22], [got[0], got[2], got[4], got[5]]);
