@@ -2,7 +2,7 @@
 
 use crate::App;
 use crate::error::{Answer, Refusal};
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine;
@@ -10,7 +10,11 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
+
+/// How long the rest of a body is listened to that is too large.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A body in memory, with its room in the budget.
 pub struct Read {
@@ -38,7 +42,10 @@ pub async fn read(app: &App, request: Request) -> Answer<Read> {
     };
     let bytes = match collected.await.map_err(slow)? {
         Collected::Whole(bytes) => bytes,
-        Collected::TooLarge => return Err(too_large()),
+        Collected::TooLarge(rest) => {
+            hear_out(rest, most).await;
+            return Err(too_large());
+        }
         Collected::Broken(why) => return Err(Refusal::bad(format!("the body ended early: {why}"))),
     };
     Ok(Read { headers: parts.headers, bytes, room })
@@ -46,7 +53,7 @@ pub async fn read(app: &App, request: Request) -> Answer<Read> {
 
 enum Collected {
     Whole(Bytes),
-    TooLarge,
+    TooLarge(BodyDataStream),
     Broken(String),
 }
 
@@ -56,11 +63,27 @@ async fn collect(body: Body, expected: usize, most: usize) -> Collected {
     while let Some(piece) = stream.next().await {
         match piece {
             Err(e) => return Collected::Broken(e.to_string()),
-            Ok(piece) if all.len() + piece.len() > most => return Collected::TooLarge,
+            Ok(piece) if all.len() + piece.len() > most => return Collected::TooLarge(stream),
             Ok(piece) => all.extend_from_slice(&piece),
         }
     }
     Collected::Whole(all.into())
+}
+
+/// Hears the rest of a body that is too large, and forgets it: most clients read the answer only after they have sent
+/// everything, and would find a closed connection. After [`PATIENCE`] or `most` bytes more they are not waited for.
+async fn hear_out(mut rest: BodyDataStream, most: usize) {
+    let mut heard = 0;
+    let all = async {
+        while let Some(Ok(piece)) = rest.next().await {
+            heard += piece.len();
+            if heard > most {
+                break;
+            }
+        }
+    };
+    // The answer is the same whether they came to an end or not.
+    tokio::time::timeout(PATIENCE, all).await.ok();
 }
 
 /// What a body is said to be.
