@@ -15,12 +15,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         shorter_side: Some(siskin_data::open::SHORTER_SIDE),
         progress: &Silent,
     };
-    for (way, shot) in [(2, 1), (5, 1), (5, 5), (20, 1)] {
+    for (way, shot) in [(2, 1), (5, 1), (5, 2), (5, 5), (10, 5), (20, 1)] {
         println!("{way} classes, {shot} each");
-        for (name, auroc) in
-            siskin_app::export::compare_novelty(&run, (way, shot), &opener)?.unwrap_or_default()
-        {
-            println!("  {name:28} {auroc:.3}");
+        for score in siskin_app::export::compare_novelty(&run, (way, shot), &opener)?.unwrap_or_default() {
+            println!(
+                "  {:30} AUROC {:.3}   95 % of members below {:7.3}",
+                score.name, score.auroc, score.limit
+            );
         }
     }
     Ok(())

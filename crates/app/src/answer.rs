@@ -32,7 +32,7 @@ impl Answer {
 pub(crate) fn answers(raw: &Raw, classes: usize, temperature: f64) -> Result<Vec<Answer>> {
     let tuned = Probabilities::new(raw.probabilities.clone(), classes)?.sharpened(temperature)?;
     let spread = latent_variance(&raw.variance, classes)?;
-    let strange = novelty(raw, classes);
+    let strange = novelty(raw);
     let facts = entropy(&tuned).into_iter().zip(spread).zip(strange);
     let answer = |(p, ((entropy, latent_variance), novelty)): (&[f64], ((f64, f64), f64))| Answer {
         label: top(p).0,
@@ -44,11 +44,11 @@ pub(crate) fn answers(raw: &Raw, classes: usize, temperature: f64) -> Result<Vec
     Ok(tuned.rows().zip(facts).map(answer).collect())
 }
 
-/// How strange each query looks: minus the largest latent mean of its row. A query near examples of one class has a large
-/// mean there; one near nothing has only small ones, however the probabilities divide.
+/// How strange each query looks: 1 - its largest similarity with an example. Probabilities and latent moments depend on the
+/// number of examples, this hardly does: what was measured on tasks of one shape holds for others.
 /// `cargo run --release -p siskin-app --example novelty_scores RUN` compares it with other scores.
-pub(crate) fn novelty(raw: &Raw, classes: usize) -> Vec<f64> {
-    raw.mean.chunks_exact(classes).map(|m| -m.iter().copied().fold(f64::NEG_INFINITY, f64::max)).collect()
+pub(crate) fn novelty(raw: &Raw) -> Vec<f64> {
+    raw.nearest.iter().map(|similarity| 1.0 - similarity).collect()
 }
 
 /// When to answer with several classes, and when with none.

@@ -1,7 +1,7 @@
 //! Calibration with almost no data: by held-out examples of the task where there are enough, else by the model's
 //! validation classes.
 
-use crate::answer::{answers, novelty};
+use crate::answer::novelty;
 use crate::card::{Card, ShapeCalibration};
 use crate::error::Result;
 use crate::head::Raw;
@@ -92,7 +92,7 @@ impl Calibration {
         let (set_scores, strange) = match held {
             Some((held, _)) => {
                 let raw = Predictions::new(held.raw.probabilities.clone(), held.labels.clone(), classes)?;
-                (thinned(SetRule::Lac.scores(&raw)), thinned(novelty(&held.raw, classes)))
+                (thinned(SetRule::Lac.scores(&raw)), thinned(novelty(&held.raw)))
             }
             None => (Vec::new(), Vec::new()),
         };
@@ -146,7 +146,7 @@ fn fit(raw: &Raw, labels: &[usize], classes: usize) -> Result<Found> {
     Ok(Found {
         temperature,
         set_scores: thinned(SetRule::Lac.scores(&tuned)),
-        novelty: thinned(novelty(raw, classes)),
+        novelty: thinned(novelty(raw)),
     })
 }
 
@@ -159,8 +159,7 @@ pub(crate) fn of_shape(
     outside: &Raw,
 ) -> Result<ShapeCalibration> {
     let Found { temperature, set_scores, .. } = fit(raw, labels, way)?;
-    let inside = novelty(raw, way);
-    let strange: Vec<f64> = answers(outside, way, 1.0)?.iter().map(|a| a.novelty).collect();
+    let (inside, strange) = (novelty(raw), novelty(outside));
     Ok(ShapeCalibration {
         way,
         shot,

@@ -6,7 +6,7 @@ use siskin_calib::{Bin, MeanSpread, Temperature};
 use siskin_train::calibration::Measures;
 
 /// The format this program writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The record in the header of a model file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

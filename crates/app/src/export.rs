@@ -1,13 +1,13 @@
 //! From a run to a model that can be shipped: its weights with a card of what was measured.
 
-use crate::answer::Answer;
+use crate::answer::{answers, novelty};
 use crate::calibration::of_shape;
 use crate::card::{Card, ShapeCalibration, TestFacts};
 use crate::error::Result;
 use crate::head::{Head, Raw};
 use crate::model::Model;
 use rayon::prelude::*;
-use siskin_calib::{Optimum, PAPER_BINS, Reliability, mean_interval95};
+use siskin_calib::{Optimum, PAPER_BINS, Reliability, auroc, latent_variance, mean_interval95};
 use siskin_data::{Episode, EpisodeSpec, Opener, ShortClasses, SplitName};
 use siskin_methods::{Features, select};
 use siskin_train::calibration::calibrate;
@@ -18,7 +18,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 /// Shapes of tasks that a card has calibrations for: classes, labelled images of each.
-pub const SHAPES: [(usize, usize); 8] = [(2, 1), (2, 5), (5, 1), (5, 2), (5, 5), (10, 1), (10, 5), (20, 1)];
+pub const SHAPES: [(usize, usize); 12] =
+    [(2, 1), (2, 5), (3, 1), (3, 3), (5, 1), (5, 2), (5, 3), (5, 5), (10, 1), (10, 3), (10, 5), (20, 1)];
 /// Validation queries of each shape, at least.
 const ENOUGH_QUERIES: usize = 2_000;
 /// Queries of each class in them.
@@ -113,14 +114,10 @@ pub(crate) fn measure(
         let outside = head.predict(&rows(&mut others.iter().flat_map(|c| c.query.iter().copied())))?;
         Ok((inside, labelled(&|c| c.query.len()), outside))
     });
-    let empty = || Raw { probabilities: Vec::new(), mean: Vec::new(), variance: Vec::new() };
-    let mut all = Measured { inside: empty(), labels: Vec::new(), outside: empty() };
+    let mut all = Measured { inside: Raw::empty(), labels: Vec::new(), outside: Raw::empty() };
     for (inside, labels, outside) in parts.collect::<Result<Vec<_>>>()? {
-        for (to, from) in [(&mut all.inside, inside), (&mut all.outside, outside)] {
-            to.probabilities.extend(from.probabilities);
-            to.mean.extend(from.mean);
-            to.variance.extend(from.variance);
-        }
+        all.inside.extend(inside);
+        all.outside.extend(outside);
         all.labels.extend(labels);
     }
     Ok(Some(all))
@@ -145,28 +142,49 @@ fn test_facts(trained: &TrainedModel) -> Result<TestFacts> {
     })
 }
 
-/// Scores that could say "none of these", each with how well it tells validation queries of other classes from those
-/// of the episode's (area under the ROC curve), for one shape of tasks.
+/// A score that could say "none of these", measured on validation episodes of one shape.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoveltyScore {
+    /// What it is.
+    pub name: &'static str,
+    /// How well it tells queries of other classes from those of the episode's: area under the ROC curve.
+    pub auroc: f64,
+    /// What 95 % of the queries of the episode's classes stay below. A score whose limit is the same for every shape of
+    /// tasks can be trusted for shapes that were not measured.
+    pub limit: f64,
+}
+
+/// Scores that could say "none of these", for one shape of tasks.
 pub fn compare_novelty(
     run: &Path,
     (way, shot): (usize, usize),
     opener: &Opener<'_>,
-) -> Result<Option<Vec<(&'static str, f64)>>> {
+) -> Result<Option<Vec<NoveltyScore>>> {
     let trained = TrainedModel::open(run, &[], opener)?;
     let model = Model::open(&run.display().to_string())?;
-    let Some(raw) = measure(&trained, &model, way, shot)? else { return Ok(None) };
-    let inside = crate::answer::answers(&raw.inside, way, 1.0)?;
-    let outside = crate::answer::answers(&raw.outside, way, 1.0)?;
-    type Score = fn(&Answer) -> f64;
-    let scores: [(&str, Score); 4] = [
-        ("largest latent mean, minus", |a| a.novelty),
-        ("1 - largest probability", |a| 1.0 - a.probability()),
-        ("entropy", |a| a.entropy),
-        ("mean latent variance", |a| a.latent_variance),
+    let Some(Measured { inside, outside, .. }) = measure(&trained, &model, way, shot)? else {
+        return Ok(None);
+    };
+    type Score = fn(&Raw, usize) -> Result<Vec<f64>>;
+    let scores: [(&str, Score); 5] = [
+        ("1 - largest similarity", |raw, _| Ok(novelty(raw))),
+        ("minus the largest latent mean", |raw, way| {
+            Ok(raw
+                .mean
+                .chunks_exact(way)
+                .map(|m| -m.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+                .collect())
+        }),
+        ("1 - largest probability", |raw, way| {
+            Ok(answers(raw, way, 1.0)?.iter().map(|a| 1.0 - a.probability()).collect())
+        }),
+        ("entropy", |raw, way| Ok(answers(raw, way, 1.0)?.iter().map(|a| a.entropy).collect())),
+        ("mean latent variance", |raw, way| Ok(latent_variance(&raw.variance, way)?)),
     ];
     let table = scores.map(|(name, score)| {
-        let of = |answers: &[Answer]| answers.iter().map(score).collect::<Vec<f64>>();
-        Ok((name, siskin_calib::auroc(&of(&inside), &of(&outside))?))
+        let (mut inside, outside) = (score(&inside, way)?, score(&outside, way)?);
+        inside.sort_by(f64::total_cmp);
+        Ok(NoveltyScore { name, auroc: auroc(&inside, &outside)?, limit: inside[inside.len() * 95 / 100] })
     });
     Ok(Some(table.into_iter().collect::<Result<Vec<_>>>()?))
 }

@@ -17,11 +17,28 @@ pub(crate) enum Head {
     Vectors(Box<GpClassifier>),
 }
 
-/// Probabilities and latent moments at M points, [M, C] row-major each.
+/// Probabilities and latent moments at M points, [M, C] row-major each, and how near each point is to the examples.
 pub(crate) struct Raw {
     pub probabilities: Vec<f64>,
     pub mean: Vec<f64>,
     pub variance: Vec<f64>,
+    /// The largest [`Head::similarity`] of each point with an example, [M].
+    pub nearest: Vec<f64>,
+}
+
+impl Raw {
+    /// Of no points.
+    pub fn empty() -> Raw {
+        Raw { probabilities: Vec::new(), mean: Vec::new(), variance: Vec::new(), nearest: Vec::new() }
+    }
+
+    /// The points of both.
+    pub fn extend(&mut self, other: Raw) {
+        self.probabilities.extend(other.probabilities);
+        self.mean.extend(other.mean);
+        self.variance.extend(other.variance);
+        self.nearest.extend(other.nearest);
+    }
 }
 
 impl Head {
@@ -54,10 +71,18 @@ impl Head {
                 (at.probs, at.mean, at.var)
             }
         };
-        Ok(Raw { probabilities: rows(&probabilities), mean: rows(&mean), variance: rows(&variance) })
+        let similarity = self.similarity(queries)?;
+        let nearest =
+            similarity.col_iter().map(|column| column.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+        Ok(Raw {
+            probabilities: rows(&probabilities),
+            mean: rows(&mean),
+            variance: rows(&variance),
+            nearest: nearest.collect(),
+        })
     }
 
-    /// Kernel values before the output scale between the labelled points and M new ones, [N, M].
+    /// Prior correlations between the labelled points and M new ones, [N, M]: kernel values, 1 for points that are alike.
     pub fn similarity(&self, queries: &Features) -> Result<Mat<f64>> {
         let x = matrix(queries);
         Ok(match self {

@@ -43,13 +43,8 @@ pub(crate) fn held_out(
         let rest_labels: Vec<usize> = rest.iter().map(|&row| labels[row]).collect();
         fit(&select(features, &rest), &rest_labels)?.predict(&select(features, out))
     });
-    let parts = parts.collect::<Result<Vec<Raw>>>()?;
-    let mut raw = Raw { probabilities: Vec::new(), mean: Vec::new(), variance: Vec::new() };
-    for part in parts {
-        raw.probabilities.extend(part.probabilities);
-        raw.mean.extend(part.mean);
-        raw.variance.extend(part.variance);
-    }
+    let mut raw = Raw::empty();
+    parts.collect::<Result<Vec<Raw>>>()?.into_iter().for_each(|part| raw.extend(part));
     let held = folds.iter().flatten().map(|&row| labels[row]).collect();
     Ok(Some(HeldOut { raw, labels: held, folds: folds.len() }))
 }

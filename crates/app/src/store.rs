@@ -19,7 +19,7 @@ use std::path::Path;
 /// Key of the JSON in the header.
 const KEY: &str = "siskin-task";
 /// Raised when the meaning of a stored field changes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// All that is no array.
 #[derive(Serialize, Deserialize)]

@@ -206,12 +206,12 @@ impl GpClassifier {
         Ok(&self.model()?.kernel)
     }
 
-    /// Kernel values before the output scale between the N training points and M points `x` [M, D], [N, M].
+    /// [`Kernel::correlation`] between the N training points and M points `x` [M, D], [N, M].
     pub fn similarity(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
         let model = self.model()?;
         let x = model.standardised(x)?;
         let queries = model.kernel.features(x.as_ref())?;
-        Ok(model.kernel.between(&model.features, &queries)?.value)
+        model.kernel.correlation(&model.features, &queries)
     }
 
     fn model(&self) -> Result<&Model> {

@@ -81,10 +81,11 @@ impl Adapted {
         self.posterior.sites()
     }
 
-    /// Kernel values before the output scale between the N labelled points and M new ones with features `x` [M, D], [N, M].
+    /// [`Kernel::correlation`](crate::kernels::Kernel::correlation) between the N labelled points and M new ones with features
+    /// `x` [M, D], [N, M].
     pub fn similarity(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
         let kernel = &self.support.hyper.kernel;
-        Ok(kernel.between(&self.support.features, &kernel.features(x)?)?.value)
+        kernel.correlation(&self.support.features, &kernel.features(x)?)
     }
 
     /// Kernel, prior mean and temperature.

@@ -50,6 +50,20 @@ impl Kernel {
         self.base(pre)
     }
 
+    /// Prior correlations `k(x, x')/sqrt(k(x, x) k(x', x'))` of all pairs, [N, M]: 1 for points that are alike to the kernel,
+    /// 0 where a point has no variance.
+    pub fn correlation(&self, x: &Features, x2: &Features) -> Result<Mat<f64>> {
+        let mut value = self.between(x, x2)?.value;
+        let (own, own2) = (self.diag(x).value, self.diag(x2).value);
+        for j in 0..value.ncols() {
+            for (i, k) in value.col_as_slice_mut(j).iter_mut().enumerate() {
+                let both = (own[(i, 0)] * own2[(j, 0)]).sqrt();
+                *k = if both > 0.0 { *k / both } else { 0.0 };
+            }
+        }
+        Ok(value)
+    }
+
     /// The kernel values of every class: scale_c * base.
     pub fn scaled(&self, base: &Base, classes: usize) -> Vec<Mat<f64>> {
         (0..classes).map(|c| &base.value * Scale(self.scale(c))).collect()
