@@ -81,7 +81,8 @@ pub struct Ruling {
 /// What the rules make of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Decision {
-    /// The classes that are possible at the level asked for, in rising order. Empty: none is probable enough.
+    /// The classes that are possible at the level asked for, in rising order; the most probable one is always
+    /// among them.
     pub set: Vec<usize>,
     /// Whether it is none of the classes.
     pub none_of_these: bool,
@@ -130,8 +131,13 @@ impl Ruling {
     /// What the rules make of `answer`.
     pub fn decide(&self, answer: &Answer) -> Decision {
         let strange = self.strangest.is_some_and(|limit| answer.novelty > limit);
+        let mut set = self.sets.set(&answer.probabilities);
+        // Where nearly every answer is right, a set may miss its level by being empty; that helps nobody.
+        if set.is_empty() {
+            set.push(answer.label);
+        }
         Decision {
-            set: self.sets.set(&answer.probabilities),
+            set,
             none_of_these: strange || answer.probability() < self.min_probability,
         }
     }
@@ -180,6 +186,10 @@ mod tests {
         assert!(ruling.notes().is_empty());
         let sure = ruling.decide(&answer([0.85, 0.11, 0.04], -3.0));
         assert_eq!((sure.set, sure.none_of_these), (vec![0, 1], false));
+        // Scores up to 0.09: only p >= 0.91 is in, and yet a set is never empty.
+        let easy = self::calibration((1..100).map(|i| f64::from(i) / 1000.0).collect());
+        let of_easy = Ruling::new(&Rules::default(), &easy).unwrap();
+        assert_eq!(of_easy.decide(&answer([0.8, 0.1, 0.1], -3.0)).set, [0]);
         // The 95th novelty is -2.05.
         assert!(!ruling.decide(&answer([0.8, 0.1, 0.1], -2.0501)).none_of_these);
         assert!(ruling.decide(&answer([0.8, 0.1, 0.1], -2.0499)).none_of_these);

@@ -60,7 +60,7 @@ impl Said for Table<'_> {
                     continue;
                 }
             };
-            let set = if row.set.is_empty() { "(no class)".into() } else { row.set.join(", ") };
+            let set = row.set.join(", ");
             writeln!(
                 self.out,
                 "{path:w0$}  {:w1$}  {:>5.1}%  {:w2$}  {:>7.3}  {:>8.3}  {}",
