@@ -10,7 +10,7 @@ use siskin_nn::stream;
 const GAMMA_RATE: f32 = 0.01;
 
 /// Room for the places of one task and the samples of one place in the numbers of the streams.
-const PLACES: u64 = 1 << 10;
+const PLACES: u64 = 1 << 16;
 
 /// `len` standard normal numbers for sample `s` at `place` of task `index`.
 pub fn draw(seed: u64, name: &str, index: u64, [place, s]: [usize; 2], len: usize) -> Vec<f32> {
