@@ -1,10 +1,10 @@
-"""Makes crates/methods/tests/golden/{maml,bmaml,bmaml_chaser}.json: small tasks differentiated by PyTorch in double precision.
+"""Makes crates/methods/tests/golden/{maml,abml,bmaml,bmaml_chaser}.json: small tasks differentiated by PyTorch in double precision.
 
     pip install torch
     python scripts/goldens_maml.py
 
 maml.json: a Conv4 of 3 channels with a linear head on 16x16 images; meta-loss and its gradient after two inner steps,
-second and first order. bmaml.json
+second and first order. abml.json: the same network with a Gaussian over its weights and given noise. bmaml.json
 and bmaml_chaser.json: particles of a linear classifier; two Stein variational steps, the mixture loss or the chaser
 loss, and their gradients.
 Flat vectors of parameters are in the order of our module: for each block filters, bias, gain, shift; then W and b.
@@ -99,6 +99,46 @@ def maml():
     return golden
 
 
+def kl(mu, rho, mu0, rho0):
+    return 0.5 * (torch.exp(rho - rho0) + (mu - mu0) ** 2 * torch.exp(-rho0) - 1 - rho + rho0).sum()
+
+
+def abml():
+    torch.manual_seed(2)
+    mu0 = first_theta().requires_grad_()
+    rho0 = single(-4 + 0.5 * torch.randn(len(mu0))).requires_grad_()
+    support, query = task()
+    steps, rate, samples, kl_weight, hyper = 2, 0.0625, 2, 0.5, 0.25
+    noise = single(torch.randn(steps + 1, samples, len(mu0)))
+
+    def nll(mu, rho, part, eps):
+        return sum(loss(mu + torch.exp(rho / 2) * e, part) for e in eps) / samples
+
+    golden = task_json(support, query) | {
+        "mu": flat(mu0),
+        "rho": flat(rho0),
+        "noise": flat(noise),
+        "steps": steps,
+        "rate": rate,
+        "samples": samples,
+        "kl_weight": kl_weight,
+        "hyper_prior_weight": hyper,
+    }
+    n_s, n = len(support[1]), len(support[1]) + len(query[1])
+    for order, graph in (("second", True), ("first", False)):
+        mu, rho = mu0 * 1, rho0 * 1  # nodes of their own: a step differentiates by these, not by the prior
+        for k in range(steps):
+            inner = nll(mu, rho, support, noise[k + 1]) + kl_weight * kl(mu, rho, mu0, rho0) / n_s
+            d_mu, d_rho = torch.autograd.grad(inner, (mu, rho), create_graph=graph, retain_graph=True)
+            mu, rho = mu - rate * d_mu, rho - rate * d_rho
+        value = sum(nll(mu, rho, part, noise[0]) * len(part[1]) / n for part in (support, query))
+        value = value + kl_weight * kl(mu, rho, mu0, rho0) / n
+        value = value + hyper * (0.5 * mu0**2 + 0.01 * torch.exp(-rho0)).sum() / n
+        golden["loss"] = value.item()
+        golden[order] = flat(torch.cat(torch.autograd.grad(value, (mu0, rho0))))
+    return golden
+
+
 def energy(particle, x, y, hierarchical):
     d = x.shape[1]
     w, b = particle[: d * WAY].reshape(d, WAY), particle[d * WAY : (d + 1) * WAY]
@@ -174,6 +214,7 @@ def bmaml(seed, hierarchical, chaser):
 OUT.mkdir(parents=True, exist_ok=True)
 for name, golden in {
     "maml": maml(),
+    "abml": abml(),
     "bmaml": bmaml(3, hierarchical=True, chaser=False),
     "bmaml_chaser": bmaml(4, hierarchical=False, chaser=True),
 }.items():

@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MethodName {
+    /// Amortised Bayesian meta-learning.
+    Abml,
     /// Bayesian MAML.
     Bmaml,
     /// Bayesian MAML with the chaser loss.
@@ -52,6 +54,7 @@ impl MethodName {
         Self::Maml,
         Self::Bmaml,
         Self::BmamlChaser,
+        Self::Abml,
     ];
 
     /// The name used in configs and on the command line.
@@ -69,6 +72,7 @@ impl MethodName {
             Self::Maml => "maml",
             Self::Bmaml => "bmaml",
             Self::BmamlChaser => "bmaml-chaser",
+            Self::Abml => "abml",
         }
     }
 
@@ -97,6 +101,7 @@ impl MethodName {
             Self::Maml => "a few gradient steps on all weights for each task (Finn et al. 2017)",
             Self::Bmaml => "particles of the last layer, moved by Stein variational steps (Yoon et al. 2018)",
             Self::BmamlChaser => "Bayesian MAML with the chaser loss (Yoon et al. 2018)",
+            Self::Abml => "a Gaussian over all weights, adapted by gradient steps (Ravi and Beatson 2019)",
         }
     }
 
@@ -112,7 +117,7 @@ impl MethodName {
             | Self::MatchingNet
             | Self::ProtoNet
             | Self::RelationNet => "Section 5, Tables 1 and 2",
-            Self::Maml => "Section 5, Table 1",
+            Self::Maml | Self::Abml => "Section 5, Table 1",
             Self::Bmaml | Self::BmamlChaser => "Section 5, Tables 1 and 2",
         }
     }

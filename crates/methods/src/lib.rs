@@ -1,5 +1,6 @@
 //! Few-shot methods, one file each, behind one small trait.
 
+pub mod abml;
 mod adam;
 pub mod baseline_plus_plus;
 pub mod bmaml;
@@ -11,6 +12,7 @@ pub mod dkt;
 mod episode;
 mod error;
 pub mod feature_transfer;
+mod gaussian_weights;
 #[cfg(test)]
 mod golden;
 mod inner;

@@ -52,9 +52,14 @@ impl State {
 
     /// Adds a network under `network.`.
     pub fn push_network(&mut self, network: NetworkState) {
-        self.push_f64("network.steps", &[network.steps as f64]);
+        self.push_network_as("network", network);
+    }
+
+    /// Adds a network under a name of its own, for a method with several.
+    pub fn push_network_as(&mut self, prefix: &str, network: NetworkState) {
+        self.push_f64(&format!("{prefix}.steps"), &[network.steps as f64]);
         self.0.extend(network.tensors.into_iter().map(|t| Tensor {
-            name: format!("network.{}", t.name),
+            name: format!("{prefix}.{}", t.name),
             shape: t.shape,
             values: Values::F32(t.values),
         }));
@@ -62,15 +67,22 @@ impl State {
 
     /// The network added by [`State::push_network`].
     pub fn network(&self) -> Result<NetworkState> {
-        let tensors = self.0.iter().filter_map(|t| match (&t.values, t.name.strip_prefix("network.")) {
+        self.network_as("network")
+    }
+
+    /// The network added by [`State::push_network_as`].
+    pub fn network_as(&self, prefix: &str) -> Result<NetworkState> {
+        let own = |name: &str| Some(name.strip_prefix(prefix)?.strip_prefix('.')?.to_owned());
+        let tensors = self.0.iter().filter_map(|t| match (&t.values, own(&t.name)) {
             (Values::F32(values), Some(name)) => {
-                Some(NamedTensor { name: name.into(), shape: t.shape.clone(), values: values.clone() })
+                Some(NamedTensor { name, shape: t.shape.clone(), values: values.clone() })
             }
             _ => None,
         });
         let tensors = tensors.collect();
-        let &[steps] = self.f64s("network.steps")? else {
-            return Err(Error::State("`network.steps` is not one number".into()));
+        let steps = format!("{prefix}.steps");
+        let &[steps] = self.f64s(&steps)? else {
+            return Err(Error::State(format!("`{steps}` is not one number")));
         };
         Ok(NetworkState { tensors, steps: steps as u64 })
     }

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result, io};
 use serde::{Deserialize, Serialize};
 use siskin_methods::MethodName;
+use siskin_methods::abml::AbmlConfig;
 use siskin_methods::bmaml::BmamlConfig;
 use siskin_methods::bmaml_chaser::BmamlChaserConfig;
 use siskin_methods::cdkt::CdktConfig;
@@ -50,6 +51,8 @@ pub struct Config {
     /// Particles, steps and leader of Bayesian MAML with the chaser loss.
     #[serde(rename = "bmaml-chaser")]
     pub bmaml_chaser: BmamlChaserConfig,
+    /// Samples, steps and priors of ABML.
+    pub abml: AbmlConfig,
 }
 
 /// `[data]`: where the images come from and how they are shown to the network.
@@ -252,6 +255,9 @@ impl Config {
             ("bmaml-chaser.particles", self.bmaml_chaser.particles as u64),
             ("bmaml-chaser.inner_steps", self.bmaml_chaser.inner_steps as u64),
             ("bmaml-chaser.leader_steps", self.bmaml_chaser.leader_steps as u64),
+            ("abml.inner_steps", self.abml.inner_steps as u64),
+            ("abml.samples", self.abml.samples as u64),
+            ("abml.test_samples", self.abml.test_samples as u64),
         ];
         if let Some((key, _)) = at_least_one.iter().find(|(_, value)| *value == 0) {
             return Err(Error::Config(format!("{key} = 0: it must be at least 1")));
@@ -272,6 +278,10 @@ impl Config {
             ("bmaml.inner_learning_rate", self.bmaml.inner_learning_rate),
             ("bmaml-chaser.inner_learning_rate", self.bmaml_chaser.inner_learning_rate),
             ("bmaml-chaser.leader_learning_rate", self.bmaml_chaser.leader_learning_rate),
+            ("abml.inner_learning_rate", self.abml.inner_learning_rate),
+            ("abml.kl_weight", self.abml.kl_weight),
+            ("abml.hyper_prior_weight", self.abml.hyper_prior_weight),
+            ("abml.initial_deviation", self.abml.initial_deviation),
         ];
         match positive.iter().find(|(_, value)| !(*value > 0.0 && value.is_finite())) {
             Some((key, value)) => Err(Error::Config(format!("{key} = {value}: it must be a number above 0"))),
@@ -382,6 +392,8 @@ mod tests {
             ("cdkt.tau=0", "cdkt.tau"),
             ("episode.way=1", "episode.way"),
             ("test.episodes=0", "test.episodes"),
+            ("abml.kl_weight=-1", "abml.kl_weight"),
+            ("abml.samples=0", "abml.samples"),
         ] {
             let error = Config::parse("", &[set.into()]).unwrap_err().to_string();
             assert!(error.contains(key), "{error}");

@@ -7,6 +7,7 @@ use crate::run_folder::RunFolder;
 use crate::tasks::{TaskData, TrainingTasks};
 use crate::trainer::{Event, Outcome, Trainer};
 use siskin_data::{Channels, Opener, SplitName};
+use siskin_methods::abml::Abml;
 use siskin_methods::bmaml::Bmaml;
 use siskin_methods::bmaml_chaser::BmamlChaser;
 use siskin_methods::cdkt::Cdkt;
@@ -145,6 +146,7 @@ pub fn method_for(config: &Config, base_classes: usize) -> Result<Box<dyn Method
         MethodName::Maml => Box::new(Maml::new(&config.maml, setup)?),
         MethodName::Bmaml => Box::new(Bmaml::new(&config.bmaml, setup)?),
         MethodName::BmamlChaser => Box::new(BmamlChaser::new(&config.bmaml_chaser, setup)?),
+        MethodName::Abml => Box::new(Abml::new(&config.abml, setup)?),
     })
 }
 

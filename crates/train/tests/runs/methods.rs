@@ -171,4 +171,14 @@ methods! {
     ];
     bmaml: Bmaml, any_way: false, [[]];
     bmaml_chaser: BmamlChaser, any_way: false, [[]];
+    abml: Abml, any_way: false, [
+        [
+            "abml.inner_steps=1", "abml.inner_learning_rate=0.1", "abml.test_steps=1", "abml.samples=2",
+            "abml.test_samples=2"
+        ],
+        [
+            "abml.order=first", "abml.inner_steps=2", "abml.inner_learning_rate=0.1", "abml.test_steps=2",
+            "abml.samples=1", "abml.test_samples=2"
+        ]
+    ];
 }
