@@ -136,10 +136,7 @@ impl Ruling {
         if set.is_empty() {
             set.push(answer.label);
         }
-        Decision {
-            set,
-            none_of_these: strange || answer.probability() < self.min_probability,
-        }
+        Decision { set, none_of_these: strange || answer.probability() < self.min_probability }
     }
 
     /// What of the rules cannot be honoured with this calibration, in sentences.
