@@ -11,8 +11,8 @@
 //! The meta-loss is the same for all N points of support and query at lambda_K with new samples, and
 //! hyper_prior_weight / N times -log p(lambda_0), where mu_0 ~ N(0, 1) and exp(-rho_0) ~ Gamma(1, 0.01).
 //!
-//! The bound has `kl_weight = 1`. It does not train here: the KL divergence of one step of MAML's length counts a
-//! thousand nats where the 85 points of a task have 137, and the meta-gradient only shortens the steps. So the default is
+//! The bound has `kl_weight = 1`. It does not train here: the KL divergence of one step of MAML's length counts some
+//! 900 nats where the 85 points of a task have 137, and the meta-gradient only shortens the steps. So the default is
 //! much smaller, as in public re-implementations. The KL's part of an inner step is a contraction only while
 //! rate kl_weight / (N_s variance) is below 2. The hyper-prior counts once for all tasks, so its share in one task is
 //! about 1 / tasks.
