@@ -7,6 +7,10 @@ use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use siskin_gp::classifier::{GpClassifier, Inference, Likelihood};
 
+/// As in the program `siskin`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     divan::main();
 }

@@ -6,6 +6,10 @@ use siskin_gp::episode::{Hyper, Objective, SampledLikelihood, Sampler, value_and
 use siskin_gp::gibbs::Chains;
 use siskin_gp::kernels::{Kernel, KernelKind};
 
+/// As in the program `siskin`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const EPISODE: Chains = Chains { chains: 20, sweeps: 1, seed: 1 };
 const LIKELIHOODS: [SampledLikelihood; 2] =
     [SampledLikelihood::LogisticSoftmax, SampledLikelihood::OneVsEach];

@@ -9,6 +9,10 @@ use siskin_gp::Task;
 use siskin_gp::inference::{Order, Start, Stop, infer};
 use siskin_gp::objective::{Bound, bound};
 
+/// As in the program `siskin`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     divan::main();
 }

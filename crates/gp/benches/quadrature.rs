@@ -7,6 +7,10 @@ use siskin_gp::inference::NaturalOptions;
 use siskin_gp::kernels::{Kernel, KernelKind};
 use siskin_gp::quadrature::{Precision, expected::expected_log_lik, probabilities::Predictive};
 
+/// As in the program `siskin`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     divan::main();
 }

@@ -18,6 +18,10 @@ use siskin_gp::kernels::{Kernel, KernelKind};
 use siskin_gp::objective::Bound;
 use siskin_gp::quadrature::Precision;
 
+/// As in the program `siskin`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A 5-way episode: clustered non-negative features of 64 numbers, class after class.
 struct Episode {
     x: Mat<f64>,
