@@ -17,6 +17,17 @@ pub fn decode(bytes: &[u8]) -> std::result::Result<Image, Fault> {
     siskin_data::image::decode::decode(bytes, Some(SHORTER_SIDE))
 }
 
+/// Reads and decodes an image file.
+pub fn read_image(path: &Path) -> std::result::Result<Image, Fault> {
+    read(path).and_then(|bytes| decode(&bytes))
+}
+
+/// An image from pixels in memory, `[height, width, channels]`, treated as those of a file: see
+/// [`siskin_data::image::decode::from_pixels`].
+pub fn from_pixels(shape: (usize, usize, usize), pixels: Vec<u8>) -> std::result::Result<Image, Fault> {
+    siskin_data::image::decode::from_pixels(shape, pixels, Some(SHORTER_SIDE))
+}
+
 /// [`decode`], refusing images of more than `max_pixels` before memory for them is taken.
 pub fn decode_within(bytes: &[u8], max_pixels: u64) -> std::result::Result<Image, Fault> {
     siskin_data::image::decode::decode_within(bytes, Some(SHORTER_SIDE), max_pixels)
@@ -95,10 +106,7 @@ impl<'a> Inputs<'a> {
         }
         Ok(paths
             .par_iter()
-            .map(|path| Input {
-                path: path.display().to_string(),
-                image: read(path).and_then(|b| decode(&b)),
-            })
+            .map(|path| Input { path: path.display().to_string(), image: read_image(path) })
             .collect())
     }
 }

@@ -84,6 +84,13 @@ impl Support {
     }
 }
 
+/// What to call a task made from the examples at `path`: their name without endings.
+pub fn title_of(path: &Path) -> String {
+    let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = absolute.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    name.split('.').next().filter(|s| !s.is_empty()).unwrap_or("examples").to_owned()
+}
+
 /// At least two classes with different names, an example of each, and not too many.
 pub(crate) fn check(classes: &[String], labels: &[usize]) -> Result<()> {
     if classes.len() < 2 {
@@ -149,6 +156,13 @@ mod tests {
         assert_eq!(support.bad().len(), 1);
         let error = Support::read(dir.path(), OnBadImage::Error).unwrap_err().to_string();
         assert!(error.contains("3.png"), "{error}");
+    }
+
+    #[test]
+    fn a_task_is_called_after_its_examples() {
+        for (path, title) in [("none/my.letters.zip", "my"), ("birds/", "birds"), ("/", "examples")] {
+            assert_eq!(title_of(Path::new(path)), title);
+        }
     }
 
     #[test]

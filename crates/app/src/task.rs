@@ -139,11 +139,22 @@ impl Task {
         }
     }
 
+    /// The model the task was made with, from where it was then or from `elsewhere`.
+    pub fn open_model(&self, elsewhere: Option<&str>) -> Result<Model> {
+        let model = Model::open(elsewhere.unwrap_or(&self.made_with()?.origin))?;
+        self.check_model(&model)?;
+        Ok(model)
+    }
+
+    fn made_with(&self) -> Result<&ModelRef> {
+        self.model.as_ref().ok_or_else(|| {
+            Error::Support("this task was made from vectors: it takes vectors, and no model".into())
+        })
+    }
+
     /// Refuses a model other than the one the task was made with.
     pub fn check_model(&self, model: &Model) -> Result<()> {
-        let expected = self.model.as_ref().ok_or_else(|| {
-            Error::Support("this task was made from vectors: it takes vectors, and no model".into())
-        })?;
+        let expected = self.made_with()?;
         if expected.hash == model.hash() {
             return Ok(());
         }

@@ -1,10 +1,10 @@
 //! `siskin adapt`: from labelled examples to a task file.
 
 use crate::data::source::OnBad;
-use siskin_app::{EMBEDDED, Model, Support, Task};
+use siskin_app::{EMBEDDED, Model, Support, Task, title_of};
 use siskin_data::OnBadImage;
 use siskin_data::source::embeddings;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Arguments of `siskin adapt`.
@@ -44,11 +44,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let support = Support::read(&args.examples, on_bad)?;
         let model = Model::open(&args.model)?;
         (
-            Task::adapt(&model, &support, &stem(&args.examples))?,
+            Task::adapt(&model, &support, &title_of(&args.examples))?,
             support.bad().iter().map(|bad| format!("left out: {bad}")).collect(),
         )
     };
-    let out = args.out.unwrap_or_else(|| PathBuf::from(format!("{}.task", stem(&args.examples))));
+    let out = args.out.unwrap_or_else(|| PathBuf::from(format!("{}.task", title_of(&args.examples))));
     task.save(&out)?;
     notes.iter().for_each(|note: &String| println!("{note}"));
     print(&task);
@@ -75,11 +75,4 @@ pub fn print(task: &Task) {
         println!("Left out and predicted by the others, {right} of {of} examples were right.");
     }
     println!("{}", task.calibration().said());
-}
-
-/// The name of the examples without endings.
-fn stem(examples: &Path) -> String {
-    let absolute = examples.canonicalize().unwrap_or_else(|_| examples.to_owned());
-    let name = absolute.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    name.split('.').next().filter(|s| !s.is_empty()).unwrap_or("examples").to_owned()
 }

@@ -112,6 +112,9 @@ pub enum Error {
     /// A classifier was asked before it was fitted.
     #[error("the classifier has not been fitted: call `fit` or `load` first")]
     NotFitted,
+    /// A fit was ended from outside.
+    #[error("the fit was cancelled")]
+    Cancelled,
     /// A saved classifier cannot be written or read.
     #[error("{path}: {problem}")]
     File {

@@ -178,14 +178,11 @@ fn vectors(args: &Args, asked: &Asked<'_>, said: &mut dyn Said) -> anyhow::Resul
 
 /// The model of a task: the one given, else where it was when the task was made.
 fn open_model(task: &Task, given: Option<&str>) -> anyhow::Result<Model> {
-    let origin = task.model().map_or("", |m| m.origin.as_str());
-    let model = Model::open(given.unwrap_or(origin));
-    let model = match given {
-        Some(_) => model?,
-        None => model.context("The model of this task is not where it was. Name it with --model")?,
-    };
-    task.check_model(&model)?;
-    Ok(model)
+    let model = task.open_model(given);
+    match given {
+        Some(_) => Ok(model?),
+        None => model.context("The model of this task is not where it was. Name it with --model"),
+    }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

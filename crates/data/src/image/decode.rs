@@ -34,16 +34,51 @@ pub fn decode_within(bytes: &[u8], shorter_side: Option<u32>, max_pixels: u64) -
         .unwrap_or_else(|_| {
             Err(Fault::Decode { reason: "the decoder gave up in an unforeseen way".into() })
         })?;
-    let image = eight_bit(decoded);
+    Ok(shrunk(eight_bit(decoded), shorter_side))
+}
+
+/// An image from pixels in memory, `[height, width, channels]`, treated as those of a file. `channels` from 1 to 4: grey, grey
+/// and alpha, RGB, RGB and alpha.
+pub fn from_pixels(
+    (height, width, channels): (usize, usize, usize),
+    pixels: Vec<u8>,
+    shorter_side: Option<u32>,
+) -> Result<Image, Fault> {
+    let unfit = || Fault::Decode {
+        reason: format!(
+            "{} bytes are not {height} x {width} pixels of {channels} channels (1 to 4)",
+            pixels.len()
+        ),
+    };
+    let size = u32::try_from(height).ok().zip(u32::try_from(width).ok());
+    let (rows, columns) = size.filter(|(h, w)| *h > 0 && *w > 0).ok_or_else(unfit)?;
+    if u64::from(rows) * u64::from(columns) > MAX_PIXELS {
+        return Err(Fault::TooManyPixels { width: columns, height: rows, limit: MAX_PIXELS });
+    }
+    if height * width * channels != pixels.len() {
+        return Err(unfit());
+    }
+    let (channels, pixels) = match channels {
+        1 => (1, pixels),
+        2 => (1, on_white::<2>(&pixels)),
+        3 => (3, pixels),
+        4 => (3, on_white::<4>(&pixels)),
+        _ => return Err(unfit()),
+    };
+    Ok(shrunk(Image { width: columns, height: rows, channels, pixels }, shorter_side))
+}
+
+/// The image with a shorter side of at most `shorter_side`.
+fn shrunk(image: Image, shorter_side: Option<u32>) -> Image {
     let (width, height) = match shorter_side {
         Some(side) => bounded(image.width, image.height, side),
         None => (image.width, image.height),
     };
-    Ok(if (width, height) == (image.width, image.height) {
+    if (width, height) == (image.width, image.height) {
         image
     } else {
         resize(&image.as_ref(), width, height)
-    })
+    }
 }
 
 /// The size with the shorter side at most `side`, never larger than before.
@@ -185,6 +220,29 @@ mod tests {
         assert_eq!((image.channels, image.pixels), (1, vec![0, 128, 255]));
         let image = decode(&png(&[1, 2, 3], 1, 1, ExtendedColorType::Rgb8), None).unwrap();
         assert_eq!((image.width, image.height, image.channels, image.pixels), (1, 1, 3, vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn pixels_in_memory_are_treated_as_those_of_a_file() {
+        let pixels: Vec<u8> = (0..40 * 30 * 4u32).map(|i| (i * 37 % 251) as u8).collect();
+        for (channels, color) in [
+            (1, ExtendedColorType::L8),
+            (2, ExtendedColorType::La8),
+            (3, ExtendedColorType::Rgb8),
+            (4, ExtendedColorType::Rgba8),
+        ] {
+            let bytes = &pixels[..40 * 30 * channels];
+            for side in [None, Some(20)] {
+                let file = decode(&png(bytes, 40, 30, color), side).unwrap();
+                assert_eq!(from_pixels((30, 40, channels), bytes.to_vec(), side).unwrap(), file);
+            }
+        }
+        for (shape, bytes) in [((2, 2, 1), 3), ((0, 2, 1), 0), ((1, 1, 5), 5), ((1, 1, 0), 0)] {
+            let fault = from_pixels(shape, vec![0; bytes], None).unwrap_err();
+            assert!(matches!(fault, Fault::Decode { .. }), "{fault}");
+        }
+        let large = from_pixels((1 << 14, 1 << 14, 1), Vec::new(), None);
+        assert!(matches!(large, Err(Fault::TooManyPixels { .. })));
     }
 
     #[test]

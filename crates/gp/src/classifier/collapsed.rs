@@ -1,11 +1,13 @@
 //! Collapsed sweeps for many points: the same fixed point as [`crate::inference::infer`], with the cheaper Gaussian update.
 
+use super::go_on;
 use crate::conditional::Conditional;
 use crate::inference::{Map, Sites};
 use crate::linalg::{dot, mul_vec, sum_any_order};
 use crate::special::Tilt;
 use crate::{Gradient, Result, Standard, Task};
 use faer::Mat;
+use std::sync::atomic::AtomicBool;
 
 /// q(F) after some sweeps, in units of x = f / tau.
 pub(super) struct Collapsed {
@@ -26,12 +28,18 @@ pub(super) type Marginals = (Mat<f64>, Mat<f64>);
 
 impl Collapsed {
     /// Sweeps from `start` (the prior if none) until one gains less than `rest` per point, or `most` are done.
-    pub(super) fn run(x: &Standard<'_>, start: Option<Marginals>, most: usize, rest: f64) -> Result<Self> {
+    pub(super) fn run(
+        x: &Standard<'_>,
+        start: Option<Marginals>,
+        most: usize,
+        rest: f64,
+        cancelled: &AtomicBool,
+    ) -> Result<Self> {
         let (mu, v) = start
             .unwrap_or_else(|| (x.a.clone(), Mat::from_fn(x.points(), x.classes(), |i, c| x.k[c][(i, i)])));
-        let mut state = Self::sweep(x, Sites::new(Map::Collapsed, x.y, &mu, &v))?;
+        let mut state = Self::sweep(x, Sites::new(Map::Collapsed, x.y, &mu, &v), cancelled)?;
         for _ in 1..most {
-            let next = Self::sweep(x, Sites::new(Map::Collapsed, x.y, &state.mu, &state.v))?;
+            let next = Self::sweep(x, Sites::new(Map::Collapsed, x.y, &state.mu, &state.v), cancelled)?;
             let gain = next.bound - state.bound;
             state = next;
             state.rested = gain < rest * x.points() as f64;
@@ -44,12 +52,13 @@ impl Collapsed {
 
     /// One Gaussian update of every class, and the bound
     /// `sum_n (mu_y/2 - log 2cosh(c_y/2) - log sum_c (1 - e^rho_c)) - sum_c KL_c` after it.
-    fn sweep(x: &Standard<'_>, sites: Sites) -> Result<Self> {
+    fn sweep(x: &Standard<'_>, sites: Sites, cancelled: &AtomicBool) -> Result<Self> {
         let (n, classes) = (x.points(), x.classes());
         let (mut mu, mut v) = (Mat::zeros(n, classes), Mat::zeros(n, classes));
         let mut blocks = Vec::with_capacity(classes);
         let mut terms = Vec::with_capacity(classes);
         for c in 0..classes {
+            go_on(cancelled)?;
             let (k, a, w) = (&x.k[c], x.a.col_as_slice(c), sites.w.col_as_slice(c));
             let block = Conditional::new(k, w)?;
             let g = block.weights(k, sites.b.col_as_slice(c), a);
@@ -98,11 +107,12 @@ mod tests {
     fn the_same_sweeps_bound_and_gradient() {
         let task = random_task(8, 7, 3, 0.6);
         let x = task.standardise();
+        let never = AtomicBool::new(false);
         let careful = infer(&task, Order::Collapsed, &Start::Prior, Stop::Steps(3)).unwrap();
-        let quick = Collapsed::run(&x, None, 3, f64::NEG_INFINITY).unwrap();
+        let quick = Collapsed::run(&x, None, 3, f64::NEG_INFINITY, &never).unwrap();
         assert!((quick.bound - careful.trace[2]).abs() < 1e-10);
         assert!((&quick.mu * faer::Scale(task.tau()) - careful.mu_f()).norm_max() < 1e-11);
-        let end = Collapsed::run(&x, None, 2000, f64::NEG_INFINITY).unwrap().gradient(&task);
+        let end = Collapsed::run(&x, None, 2000, f64::NEG_INFINITY, &never).unwrap().gradient(&task);
         let want =
             bound_at_fixed_point(&task, Bound::Collapsed, Order::Collapsed, &Start::Prior, 1e-12, 2000)
                 .unwrap();
@@ -110,7 +120,7 @@ mod tests {
         assert!(end.dk.iter().zip(&want.dk).all(|(a, b)| (a - b).norm_max() < 1e-9));
         assert!((end.dtau - want.dtau).abs() < 1e-8);
         // Running out of sweeps is told.
-        assert!(!Collapsed::run(&x, None, 2, 1e-9).unwrap().rested);
-        assert!(Collapsed::run(&x, None, 2000, 1e-9).unwrap().rested);
+        assert!(!Collapsed::run(&x, None, 2, 1e-9, &never).unwrap().rested);
+        assert!(Collapsed::run(&x, None, 2000, 1e-9, &never).unwrap().rested);
     }
 }

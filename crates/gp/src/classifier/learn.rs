@@ -2,7 +2,7 @@
 
 use super::collapsed::Marginals;
 use super::posterior::{Objective, objective};
-use super::{GpClassifier, Likelihood};
+use super::{GpClassifier, Likelihood, go_on};
 use crate::kernels::{Kernel, KernelGradient, inverse_softplus, softplus, softplus_slope};
 use crate::{Error, Result};
 use argmin::core::{CostFunction, Executor, Gradient, State};
@@ -136,6 +136,7 @@ impl Problem<'_> {
         {
             return Ok((*value, slope.clone()));
         }
+        go_on(&self.settings.cancelled)?;
         let at = self.parameters.at(u)?;
         let kernel = &at.kernel;
         let features = kernel.features(self.x.as_ref())?;

@@ -27,6 +27,8 @@ use inputs::{Standardiser, check_features, count_classes, spread_subset};
 pub use learn::Learned;
 use learn::learn;
 use posterior::Fitted;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How class probabilities arise from the latent functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +45,16 @@ pub enum Likelihood {
     Gaussian,
 }
 
+impl Likelihood {
+    /// Every likelihood with its name in files and settings.
+    pub const NAMED: [(&str, Likelihood); 4] = [
+        ("logistic-softmax", Likelihood::LogisticSoftmax),
+        ("softmax", Likelihood::Softmax),
+        ("one-vs-each", Likelihood::OneVsEach),
+        ("gaussian", Likelihood::Gaussian),
+    ];
+}
+
 /// How the posterior of the logistic-softmax model is found. The other likelihoods have one way each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Inference {
@@ -51,6 +63,12 @@ pub enum Inference {
     Collapsed,
     /// Natural-gradient ascent on the direct bound: slower, close to the exact posterior. Better where the prior mean is far from 0.
     Direct,
+}
+
+impl Inference {
+    /// Every inference with its name in files and settings.
+    pub const NAMED: [(&str, Inference); 2] =
+        [("collapsed", Inference::Collapsed), ("direct", Inference::Direct)];
 }
 
 /// A Gaussian-process classifier: settings first, then [`GpClassifier::fit`].
@@ -77,7 +95,17 @@ pub struct GpClassifier {
     pub learn: bool,
     /// Learn them on at most this many training points, spread over all classes. The posterior always uses all points.
     pub learn_points: usize,
+    /// Set from another thread, it ends a running fit with [`Error::Cancelled`] at its next step. Clones share it.
+    pub cancelled: Arc<AtomicBool>,
     fitted: Option<Model>,
+}
+
+/// `Ok` unless the fit is to end.
+fn go_on(cancelled: &AtomicBool) -> Result<()> {
+    match cancelled.load(Ordering::Relaxed) {
+        false => Ok(()),
+        true => Err(Error::Cancelled),
+    }
 }
 
 /// All that prediction needs.
@@ -142,6 +170,7 @@ impl Default for GpClassifier {
             tau: 0.5,
             learn: true,
             learn_points: 150,
+            cancelled: Arc::default(),
             fitted: None,
         }
     }

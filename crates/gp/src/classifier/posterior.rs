@@ -17,6 +17,7 @@ use crate::{Gradient, Result, Task};
 use faer::{Mat, Scale};
 use rand::RngExt;
 use rand_distr::StandardNormal;
+use std::sync::atomic::AtomicBool;
 
 /// Sweeps of mean field or Newton steps at most.
 const SWEEPS: usize = 200;
@@ -51,7 +52,7 @@ pub(super) fn objective(
     let of = |g: Gradient| Objective { value: g.value, dmean: total(&g.da), dk: g.dk, dlevel: g.dtau };
     match settings.likelihood {
         Likelihood::LogisticSoftmax => match settings.inference {
-            Inference::Collapsed => collapsed_bound(&task, state).map(of),
+            Inference::Collapsed => collapsed_bound(&task, state, &settings.cancelled).map(of),
             Inference::Direct => direct_bound(&task).map(of),
         },
         Likelihood::Softmax => Ok(of(Laplace::new(&task, SWEEPS)?.gradient(&task))),
@@ -67,9 +68,9 @@ pub(super) fn objective(
 
 /// The collapsed bound after some sweeps from where the last evaluation ended, and its slope by the envelope rule:
 /// generalised expectation maximisation, in which q(F) is carried along.
-fn collapsed_bound(task: &Task, state: &mut Option<Marginals>) -> Result<Gradient> {
+fn collapsed_bound(task: &Task, state: &mut Option<Marginals>, cancelled: &AtomicBool) -> Result<Gradient> {
     let most = if state.is_some() { WARM_SWEEPS } else { COLD_SWEEPS };
-    let fit = Collapsed::run(&task.standardise(), state.take(), most, REST_GAIN)?;
+    let fit = Collapsed::run(&task.standardise(), state.take(), most, REST_GAIN, cancelled)?;
     let gradient = fit.gradient(task);
     *state = Some((fit.mu, fit.v));
     Ok(gradient)
@@ -122,7 +123,9 @@ impl Fitted {
         Ok(match settings.likelihood {
             Likelihood::LogisticSoftmax => {
                 let (sites, converged) = match settings.inference {
-                    Inference::Collapsed => collapsed_sites(kernel, features, &task, guess)?,
+                    Inference::Collapsed => {
+                        collapsed_sites(kernel, features, &task, guess, &settings.cancelled)?
+                    }
                     Inference::Direct => direct_sites(&task)?,
                 };
                 (Self::from_sites(&task, sites)?, converged)
@@ -196,6 +199,7 @@ fn collapsed_sites(
     features: &Features,
     task: &Task,
     guess: Option<Guess<'_>>,
+    cancelled: &AtomicBool,
 ) -> Result<(Sites, bool)> {
     let start = match guess.filter(|guess| guess.y.len() < task.points()) {
         None => None,
@@ -204,7 +208,7 @@ fn collapsed_sites(
             let few = kernel.features(guess.x.as_ref())?;
             let few_k = kernel.scaled(&kernel.within(&few), task.classes());
             let few_task = self::task(few_k, guess.y, task.tau(), task.a()[(0, 0)])?;
-            let fit = Collapsed::run(&few_task.standardise(), None, SWEEPS, REST_GAIN)?;
+            let fit = Collapsed::run(&few_task.standardise(), None, SWEEPS, REST_GAIN, cancelled)?;
             let posterior = Sites { b: fit.sites.b, w: fit.sites.w }.posterior(&few_task)?;
             let ks = kernel.scaled(&kernel.between(&few, features)?, task.classes());
             let kss = Mat::from_fn(task.points(), task.classes(), |i, c| task.k()[c][(i, i)]);
@@ -213,7 +217,7 @@ fn collapsed_sites(
             Some((latent.mean * Scale(1.0 / tau), latent.var * Scale(1.0 / (tau * tau))))
         }
     };
-    let fit = Collapsed::run(&task.standardise(), start, SWEEPS, REST_GAIN)?;
+    let fit = Collapsed::run(&task.standardise(), start, SWEEPS, REST_GAIN, cancelled)?;
     Ok((Sites { b: fit.sites.b, w: fit.sites.w }, fit.rested))
 }
 

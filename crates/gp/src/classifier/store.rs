@@ -33,15 +33,6 @@ struct Header {
     learned: Learned,
 }
 
-const LIKELIHOODS: [(&str, Likelihood); 4] = [
-    ("logistic-softmax", Likelihood::LogisticSoftmax),
-    ("softmax", Likelihood::Softmax),
-    ("one-vs-each", Likelihood::OneVsEach),
-    ("gaussian", Likelihood::Gaussian),
-];
-const INFERENCES: [(&str, Inference); 2] =
-    [("collapsed", Inference::Collapsed), ("direct", Inference::Direct)];
-
 fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> String {
     table.iter().find(|(_, v)| v == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
 }
@@ -81,8 +72,8 @@ impl GpClassifier {
         let (kernel, power) = kernel_name(model.kernel.kind);
         let header = Header {
             version: VERSION,
-            likelihood: name_of(&LIKELIHOODS, &self.likelihood),
-            inference: name_of(&INFERENCES, &self.inference),
+            likelihood: name_of(&Likelihood::NAMED, &self.likelihood),
+            inference: name_of(&Inference::NAMED, &self.inference),
             standardise: self.standardise,
             kernel: kernel.to_owned(),
             power,
@@ -151,9 +142,9 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn classifier(&self, header: Header) -> Result<GpClassifier> {
         let find = |what: &str, name: &str| file_error(self.path, &format!("unknown {what} `{name}`"));
-        let likelihood = LIKELIHOODS.iter().find(|(name, _)| *name == header.likelihood);
+        let likelihood = Likelihood::NAMED.iter().find(|(name, _)| *name == header.likelihood);
         let likelihood = likelihood.ok_or_else(|| find("likelihood", &header.likelihood))?.1;
-        let inference = INFERENCES.iter().find(|(name, _)| *name == header.inference);
+        let inference = Inference::NAMED.iter().find(|(name, _)| *name == header.inference);
         let inference = inference.ok_or_else(|| find("inference", &header.inference))?.1;
         let kind = kernel_kind(&header.kernel, header.power).ok_or_else(|| find("kernel", &header.kernel))?;
         let Header { normalise, raw_shape, raw_scale, learned, .. } = header;

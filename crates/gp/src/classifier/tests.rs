@@ -209,3 +209,21 @@ fn files_that_are_no_classifier_are_refused() {
     std::fs::write(&path, &nan).unwrap();
     assert!(GpClassifier::load(&path).is_err());
 }
+
+#[test]
+fn a_fit_ends_when_it_is_cancelled() {
+    // Minutes of work.
+    let x = normal(&mut ChaCha8Rng::seed_from_u64(5), 2000, 2);
+    let y: Vec<usize> = (0..2000).map(|i| i % 5).collect();
+    let mut model = GpClassifier { learn_points: 2000, ..Default::default() };
+    let cancelled = model.cancelled.clone();
+    let fit = std::thread::spawn(move || {
+        let outcome = model.fit(x.as_ref(), &y);
+        (model, outcome)
+    });
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    cancelled.store(true, std::sync::atomic::Ordering::Relaxed);
+    let (model, outcome) = fit.join().unwrap();
+    assert_eq!(outcome, Err(Error::Cancelled));
+    assert!(matches!(model.learned(), Err(Error::NotFitted)));
+}

@@ -1,0 +1,10 @@
+"""Calibrated few-shot classification with deep-kernel Gaussian processes.
+
+>>> from siskin import LogisticSoftmaxGPC, FewShotClassifier, calibration
+"""
+
+from . import calibration
+from ._estimator import LogisticSoftmaxGPC
+from ._few_shot import FewShotClassifier
+
+__all__ = ["FewShotClassifier", "LogisticSoftmaxGPC", "calibration"]

@@ -1,0 +1,139 @@
+"""The Gaussian-process classifier on vectors, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _native
+
+_Array = NDArray[np.float64]
+
+
+class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
+    """Gaussian-process classifier with the logistic-softmax likelihood.
+
+    Kernel, temperature and prior mean are learned by maximising a bound of the log evidence; the posterior has
+    closed-form updates and the probabilities a deterministic quadrature: the same data give the same numbers.
+
+    Parameters
+    ----------
+    kernel : {"auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2"}
+        "auto" is RBF that starts at the median distance between training points.
+    likelihood : {"logistic-softmax", "softmax", "one-vs-each", "gaussian"}
+        How class probabilities arise from the latent functions.
+    inference : {"collapsed", "direct"}
+        "collapsed" is fast; "direct" is slower and closer to the exact posterior.
+    standardise : bool
+        Shift and scale every column to mean 0 and standard deviation 1 first.
+    prior_mean, tau : float
+        Where prior mean and temperature start (or stay, with ``learn=False``).
+    learn : bool
+        Learn the hyperparameters.
+    learn_points : int
+        Learn them on at most this many points; the posterior always uses all.
+
+    Attributes
+    ----------
+    classes_ : array [C], the class labels
+    n_features_in_ : int, number of columns
+    feature_names_in_ : array of their names, if ``X`` had names that are all strings
+    hyperparameters_ : dict
+        ``tau``, ``prior_mean``, ``noise`` ("gaussian" only) and ``kernel_shape`` (variance, lengthscale or offset; the
+        cosine kernel has none) as learned, the ``bound`` of the log evidence, its ``evaluations``, and whether learning
+        (``converged``) and the posterior (``posterior_converged``) came to rest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from siskin import LogisticSoftmaxGPC
+    >>> x, y = load_iris(return_X_y=True)
+    >>> bool(LogisticSoftmaxGPC().fit(x[::2], y[::2]).score(x[1::2], y[1::2]) > 0.9)
+    True
+    """
+
+    classes_: NDArray[Any]
+    hyperparameters_: dict[str, Any]
+    _classifier: _native.Classifier
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "auto",
+        likelihood: str = "logistic-softmax",
+        inference: str = "collapsed",
+        standardise: bool = True,
+        prior_mean: float = -1.0,
+        tau: float = 0.5,
+        learn: bool = True,
+        learn_points: int = 150,
+    ) -> None:
+        self.kernel = kernel
+        self.likelihood = likelihood
+        self.inference = inference
+        self.standardise = standardise
+        self.prior_mean = prior_mean
+        self.tau = tau
+        self.learn = learn
+        self.learn_points = learn_points
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> LogisticSoftmaxGPC:
+        """Learns from vectors ``X`` [N, D] and labels ``y`` [N]. Returns the estimator."""
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        classes, labels = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError("y has one class only; a classifier needs at least 2 classes to tell apart")
+        if not isinstance(self.learn_points, numbers.Integral) or self.learn_points < 1:
+            raise ValueError(f"learn_points = {self.learn_points!r} must be a whole number from 1 on")
+        self._classifier = _native.Classifier.fit(
+            X,
+            labels.tolist(),
+            kernel=self.kernel,
+            likelihood=self.likelihood,
+            inference=self.inference,
+            standardise=self.standardise,
+            prior_mean=self.prior_mean,
+            tau=self.tau,
+            learn=self.learn,
+            learn_points=self.learn_points,
+        )
+        self.classes_ = classes
+        self.hyperparameters_ = self._classifier.learned()
+        if not self.hyperparameters_["posterior_converged"]:
+            warnings.warn(
+                "the posterior did not come to rest; the one reached is used", ConvergenceWarning, stacklevel=2
+            )
+        return self
+
+    def _predictions(self, X: ArrayLike) -> tuple[_Array, _Array, _Array, _Array]:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self._classifier.predictions(X)
+
+    def predict_proba(self, X: ArrayLike) -> _Array:
+        """Class probabilities [M, C], columns as in ``classes_``."""
+        return self._predictions(X)[0]
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class of each row."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
+
+    def predict_latent(self, X: ArrayLike) -> tuple[_Array, _Array]:
+        """Mean and variance of the latent functions, each [M, C]. The variance is near the prior's where the training
+        points say nothing."""
+        _, mean, variance, _ = self._predictions(X)
+        return mean, variance
+
+    def predict_entropy(self, X: ArrayLike) -> _Array:
+        """Entropy of the class probabilities in nats, [M]."""
+        return self._predictions(X)[3]

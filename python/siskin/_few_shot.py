@@ -1,0 +1,181 @@
+"""A trained network and a handful of labelled images."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from typing import Any, Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from . import _native
+
+_Array = NDArray[np.float64]
+_Path = str | os.PathLike[str]
+
+_EMBEDDED = "omniglot-conv4s"
+
+# What becomes of Pillow's modes so that nothing transparent turns black; all others become RGB.
+_MODES = {"L": "L", "1": "L", "RGBA": "RGBA", "LA": "RGBA", "PA": "RGBA", "P": "RGBA"}
+
+
+def _pixels(image: Any) -> NDArray[np.uint8]:
+    if hasattr(image, "convert") and hasattr(image, "getexif"):
+        from PIL import ImageOps
+
+        image = ImageOps.exif_transpose(image)
+        if not image.mode.startswith(("I", "F")):
+            image = image.convert(_MODES.get(image.mode, "RGB"))
+    array = np.asarray(image)
+    if array.dtype != np.uint8:
+        raise TypeError(
+            f"an image has the type {array.dtype}; pixels must be uint8, 0 to 255 "
+            "(for floats in 0..1: (255 * image).round().astype('uint8'))"
+        )
+    return array
+
+
+def _images(images: Iterable[Any]) -> list[str | NDArray[np.uint8]]:
+    """Paths as they are; Pillow images and arrays as uint8 arrays."""
+    if isinstance(images, (str, os.PathLike)) or hasattr(images, "convert"):
+        raise TypeError("give a list of images, even if it is one: [image]")
+    return [os.fspath(image) if isinstance(image, (str, os.PathLike)) else _pixels(image) for image in images]
+
+
+class FewShotClassifier(ClassifierMixin, BaseEstimator):
+    """Classifies images after a few labelled examples of each class.
+
+    Images are paths, uint8 arrays [H, W], [H, W, 3] or [H, W, 4], or Pillow images. What is transparent shows white.
+
+    Parameters
+    ----------
+    model : str or path
+        The name of the shipped model, a file written by ``siskin export``, or the folder of a training run. It is opened at
+        the first use.
+
+    Attributes
+    ----------
+    classes_ : array [C], the class labels
+    calibration_ : str, what the probabilities rest on
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from siskin import FewShotClassifier
+    >>> bar, ring = np.full((28, 28), 255, "uint8"), np.full((28, 28), 255, "uint8")
+    >>> bar[4:24, 13:15] = 0
+    >>> ring[6:22, 6:22] = 0; ring[8:20, 8:20] = 255
+    >>> FewShotClassifier().fit([bar, ring], ["bar", "ring"]).predict([np.roll(bar, 2, axis=1)]).tolist()
+    ['bar']
+    """
+
+    classes_: NDArray[Any]
+    calibration_: str
+    _opened: tuple[str, _native.Network]
+    _adapted: tuple[_native.Network, _native.Task]
+
+    def __init__(self, model: _Path = _EMBEDDED) -> None:
+        self.model = model
+
+    def _open(self) -> _native.Network:
+        name = os.fspath(self.model)
+        if not hasattr(self, "_opened") or self._opened[0] != name:
+            self._opened = name, _native.Network.open(name)
+        return self._opened[1]
+
+    def _take(
+        self, network: _native.Network, task: _native.Task, classes: NDArray[Any]
+    ) -> FewShotClassifier:
+        self._adapted = network, task
+        self.classes_ = classes
+        self.calibration_ = task.calibration()
+        return self
+
+    def _answer(self, images: Iterable[Any]) -> tuple[_Array, _Array, _Array, _Array]:
+        check_is_fitted(self)
+        network, task = self._adapted
+        return network.predictions(task, _images(images))
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """What the model is, as a dict: training data, measured accuracy and calibration."""
+        card: dict[str, Any] = json.loads(self._open().card())
+        return card
+
+    def embed(self, images: Iterable[Any]) -> _Array:
+        """Features of images, [N, D]."""
+        return self._open().embed(_images(images))
+
+    def fit(self, images: Iterable[Any], labels: ArrayLike) -> FewShotClassifier:
+        """Adapts to labelled images. Returns the classifier."""
+        network = self._open()
+        classes, indices = np.unique(np.asarray(labels), return_inverse=True)
+        task = network.adapt(_images(images), indices.tolist(), [str(c) for c in classes])
+        return self._take(network, task, classes)
+
+    def fit_folder(self, folder: _Path) -> FewShotClassifier:
+        """Adapts to a folder with one folder of images a class (or any other layout that ``siskin adapt`` reads): the same
+        task, to the byte. Returns the classifier."""
+        network = self._open()
+        task = network.adapt_folder(os.fspath(folder))
+        return self._take(network, task, np.array(task.classes()))
+
+    def predict_proba(self, images: Iterable[Any]) -> _Array:
+        """Class probabilities [N, C], columns as in ``classes_``."""
+        return self._answer(images)[0]
+
+    def predict(self, images: Iterable[Any]) -> NDArray[Any]:
+        """The most probable class of each image."""
+        best = np.argmax(self.predict_proba(images), axis=1)
+        return self.classes_[best]
+
+    def uncertainty(self, images: Iterable[Any]) -> dict[str, _Array]:
+        """Entropy (nats), latent variance and novelty of each image, as a dict of arrays [N]."""
+        return dict(zip(("entropy", "latent_variance", "novelty"), self._answer(images)[1:]))
+
+    def predict_set(
+        self,
+        images: Iterable[Any],
+        level: float = 0.9,
+        abstain: float | None = 0.05,
+        min_probability: float = 0.0,
+    ) -> list[list[Any] | None]:
+        """Of each image the list of classes that are possible, with the rules of ``siskin predict``.
+
+        ``level``: the rate at which the lists hold the true class, for images like those of the calibration.
+        ``abstain``: an image that looks stranger than all but this share of true members is none of the classes: it gets
+        ``None`` in place of a list. Without abstaining: ``abstain=None``.
+        ``min_probability``: so does an image whose most probable class has less than this.
+        What cannot be promised with this calibration is a warning.
+        """
+        check_is_fitted(self)
+        network, task = self._adapted
+        decided, notes = network.decisions(
+            task, _images(images), level=level, abstain=abstain, min_probability=min_probability
+        )
+        for note in notes:
+            warnings.warn(note, stacklevel=2)
+        labels = self.classes_.tolist()
+        return [None if none else [labels[c] for c in possible] for possible, none in decided]
+
+    def save(self, path: _Path) -> None:
+        """Writes the task to a file that ``siskin predict`` and :meth:`load` read. The model is not in it."""
+        check_is_fitted(self)
+        self._adapted[1].save(os.fspath(path))
+
+    @classmethod
+    def load(cls, path: _Path, model: _Path | None = None) -> FewShotClassifier:
+        """Reads a task file of :meth:`save` or ``siskin adapt``. Class labels are strings then.
+
+        ``model``: where the model of the task is now; by default where it was. Another model is refused.
+        """
+        network, task = _native.Task.load(os.fspath(path), None if model is None else os.fspath(model))
+        origin = task.model() if model is None else model
+        assert origin is not None, "a task without a model is not loaded"
+        loaded = cls(origin)
+        loaded._opened = os.fspath(origin), network
+        return loaded._take(network, task, np.array(task.classes()))

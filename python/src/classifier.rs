@@ -1,0 +1,137 @@
+//! The Gaussian-process classifier on vectors.
+
+use crate::array::matrix;
+use crate::interrupt::interruptible;
+use crate::value_error;
+use faer::Mat;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use siskin_gp::classifier::{GpClassifier, Inference, Likelihood, Predictions};
+use siskin_gp::kernels::{Kernel, KernelKind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Points predicted between two looks at Ctrl-C: bounds the memory too.
+const CHUNK: usize = 1024;
+
+/// A fitted classifier.
+#[pyclass(frozen, module = "siskin._native")]
+pub struct Classifier(Arc<GpClassifier>);
+
+/// Probabilities, latent mean, latent variance, all [M, C], and entropy [M].
+type Moments<'py> = (
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray1<f64>>,
+);
+
+#[pymethods]
+impl Classifier {
+    /// Learns from `x` [N, D] and labels `y` in 0..C.
+    #[staticmethod]
+    #[pyo3(signature = (x, y, *, kernel, likelihood, inference, standardise, prior_mean, tau, learn, learn_points))]
+    fn fit(
+        py: Python<'_>,
+        x: PyReadonlyArray2<'_, f64>,
+        y: Vec<usize>,
+        kernel: &str,
+        likelihood: &str,
+        inference: &str,
+        standardise: bool,
+        prior_mean: f64,
+        tau: f64,
+        learn: bool,
+        learn_points: usize,
+    ) -> PyResult<Classifier> {
+        let mut model = GpClassifier::default();
+        model.kernel = named("kernel", &KERNELS, kernel)?.map(Kernel::new);
+        model.likelihood = named("likelihood", &Likelihood::NAMED, likelihood)?;
+        model.inference = named("inference", &Inference::NAMED, inference)?;
+        (model.standardise, model.prior_mean, model.tau) = (standardise, prior_mean, tau);
+        (model.learn, model.learn_points) = (learn, learn_points);
+        let x = matrix(&x);
+        let cancelled = model.cancelled.clone();
+        interruptible(py, &cancelled, move || {
+            model.fit(x.as_ref(), &y).map_err(value_error)?;
+            Ok(Classifier(Arc::new(model)))
+        })
+    }
+
+    /// Probabilities, latent mean and variance, entropy at `x` [M, D].
+    fn predictions<'py>(&self, py: Python<'py>, x: PyReadonlyArray2<'py, f64>) -> PyResult<Moments<'py>> {
+        let (x, rows) = (matrix(&x), x.shape()[0]);
+        let mut parts = Vec::new();
+        for start in (0..rows).step_by(CHUNK) {
+            let part = x.subrows(start, CHUNK.min(rows - start)).to_owned();
+            let model = self.0.clone();
+            let work = move || model.predictions(part.as_ref()).map_err(value_error);
+            parts.push(interruptible(py, &AtomicBool::default(), work)?);
+        }
+        let array = |of: fn(&Predictions) -> &Mat<f64>| array(py, parts.iter().map(of));
+        let entropy: Vec<f64> = parts.iter().flat_map(|part| part.entropy.iter().copied()).collect();
+        Ok((array(|p| &p.probs)?, array(|p| &p.mean)?, array(|p| &p.var)?, entropy.into_pyarray(py)))
+    }
+
+    /// The learned hyperparameters by name.
+    fn learned<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let learned = self.0.learned().map_err(value_error)?;
+        let dict = PyDict::new(py);
+        dict.set_item("tau", learned.tau)?;
+        dict.set_item("prior_mean", learned.prior_mean)?;
+        dict.set_item("noise", learned.noise)?;
+        dict.set_item("bound", learned.bound)?;
+        dict.set_item("evaluations", learned.evaluations)?;
+        dict.set_item("converged", learned.converged)?;
+        dict.set_item("posterior_converged", learned.posterior_converged)?;
+        let kernel = self.0.fitted_kernel().map_err(value_error)?;
+        dict.set_item("kernel_shape", kernel.has_shape().then(|| kernel.shape()))?;
+        Ok(dict)
+    }
+
+    /// The bytes of a saved classifier.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.0.to_bytes().map_err(value_error)?))
+    }
+
+    /// A classifier from the bytes of a saved one.
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Classifier> {
+        Ok(Classifier(Arc::new(GpClassifier::from_bytes(bytes, "the classifier").map_err(value_error)?)))
+    }
+
+    /// Pickles as its bytes.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let make = py.get_type::<Classifier>().getattr("from_bytes")?;
+        Ok((make, (self.to_bytes(py)?,)))
+    }
+}
+
+/// Matrices below each other as one array.
+fn array<'a, 'py>(
+    py: Python<'py>,
+    parts: impl Iterator<Item = &'a Mat<f64>>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let rows = parts.flat_map(|m| (0..m.nrows()).map(move |i| (0..m.ncols()).map(|j| m[(i, j)]).collect()));
+    PyArray2::from_vec2(py, &rows.collect::<Vec<Vec<f64>>>()).map_err(value_error)
+}
+
+/// Kernels by name; `auto` is the classifier's own choice.
+const KERNELS: [(&str, Option<KernelKind>); 7] = [
+    ("auto", None),
+    ("cosine", Some(KernelKind::Cosine)),
+    ("linear", Some(KernelKind::Linear)),
+    ("rbf", Some(KernelKind::Rbf)),
+    ("matern52", Some(KernelKind::Matern52)),
+    ("poly1", Some(KernelKind::Polynomial { power: 1 })),
+    ("poly2", Some(KernelKind::Polynomial { power: 2 })),
+];
+
+/// The value that `name` means.
+fn named<T: Copy>(what: &str, table: &[(&str, T)], name: &str) -> PyResult<T> {
+    table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).ok_or_else(|| {
+        let known: Vec<&str> = table.iter().map(|(known, _)| *known).collect();
+        value_error(format!("{what} = {name:?} is not known; there are: {}", known.join(", ")))
+    })
+}

@@ -1,0 +1,234 @@
+//! A trained network, and the tasks it is adapted to.
+
+use crate::array::{column, table};
+use crate::image::{Given, Source};
+use crate::pool::Pool;
+use crate::{file_error, value_error};
+use numpy::{PyArray1, PyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use siskin_app::{Answer, Example, Features, Model, Rules, Support};
+use siskin_data::OnBadImage;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Images embedded between two looks at Ctrl-C: bounds the memory too.
+const CHUNK: usize = 256;
+
+/// A trained network.
+#[pyclass(frozen, module = "siskin._native")]
+pub struct Network {
+    model: Arc<Model>,
+    pool: Pool,
+}
+
+/// The examples a network was adapted to, with posterior and calibration.
+#[pyclass(frozen, module = "siskin._native")]
+pub struct Task(Arc<siskin_app::Task>);
+
+/// Probabilities [N, C], entropy, latent variance and novelty [N].
+type Answers<'py> = (
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+);
+
+#[pymethods]
+impl Network {
+    /// Opens a shipped model by name, an exported file, or a run folder.
+    #[staticmethod]
+    fn open(name: &str) -> PyResult<Network> {
+        Model::open(name).map(Network::of).map_err(file_error)
+    }
+
+    /// The bytes of an exported file of this network.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.model.to_bytes().map_err(value_error)?))
+    }
+
+    /// A network from such bytes; `origin` is the path or name it was opened by.
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8], origin: &str) -> PyResult<Network> {
+        Model::from_bytes(bytes, origin).map(Network::of).map_err(value_error)
+    }
+
+    /// Pickles as its bytes.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, String))> {
+        let make = py.get_type::<Network>().getattr("from_bytes")?;
+        Ok((make, (self.to_bytes(py)?, self.model.origin().into())))
+    }
+
+    /// What the model is: name, training and measured quality, as JSON.
+    fn card(&self) -> PyResult<String> {
+        serde_json::to_string(self.model.card()).map_err(value_error)
+    }
+
+    /// Features of images, [N, D].
+    fn embed<'py>(&self, py: Python<'py>, images: Vec<Given<'py>>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let features = self.features(py, images)?;
+        table(py, (features.rows, features.dim), features.values)
+    }
+
+    /// Adapts to labelled images: `labels` index `classes`.
+    fn adapt(
+        &self,
+        py: Python<'_>,
+        images: Vec<Given<'_>>,
+        labels: Vec<usize>,
+        classes: Vec<String>,
+    ) -> PyResult<Task> {
+        if images.len() != labels.len() {
+            return Err(value_error(format!("{} images have {} labels", images.len(), labels.len())));
+        }
+        let sources = images.into_iter().map(Given::source).collect::<PyResult<Vec<_>>>()?;
+        let model = self.model.clone();
+        self.pool.run(py, move || {
+            let examples = sources.into_iter().zip(labels).enumerate().map(|(i, (source, class))| {
+                Ok(Example { name: source.name(i), class, image: source.read()? })
+            });
+            let support = Support::new(classes, examples.collect::<PyResult<_>>()?).map_err(value_error)?;
+            adapted(&model, &support, "task")
+        })
+    }
+
+    /// Adapts to a folder of labelled images, as `siskin adapt` does.
+    fn adapt_folder(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Task> {
+        let model = self.model.clone();
+        self.pool.run(py, move || {
+            let support = Support::read(&folder, OnBadImage::Error).map_err(file_error)?;
+            adapted(&model, &support, &siskin_app::title_of(&folder))
+        })
+    }
+
+    /// Probabilities, entropy, latent variance and novelty of images.
+    fn predictions<'py>(
+        &self,
+        py: Python<'py>,
+        task: &Task,
+        images: Vec<Given<'py>>,
+    ) -> PyResult<Answers<'py>> {
+        let answers = self.answers(py, task, images)?;
+        let shape = (answers.len(), task.0.classes().len());
+        let p = answers.iter().flat_map(|a| a.probabilities.iter().copied()).collect();
+        Ok((
+            table(py, shape, p)?,
+            column(py, &answers, |a| a.entropy),
+            column(py, &answers, |a| a.latent_variance),
+            column(py, &answers, |a| a.novelty),
+        ))
+    }
+
+    /// Of each image the classes of its conformal set, and whether it is none of them; then what of the rules cannot be
+    /// honoured.
+    #[pyo3(signature = (task, images, *, level, abstain, min_probability))]
+    fn decisions(
+        &self,
+        py: Python<'_>,
+        task: &Task,
+        images: Vec<Given<'_>>,
+        level: f64,
+        abstain: Option<f64>,
+        min_probability: f64,
+    ) -> PyResult<(Vec<(Vec<usize>, bool)>, Vec<String>)> {
+        let rules = Rules { level, abstain, min_probability };
+        let ruling = task.0.rules(&rules).map_err(value_error)?;
+        let decided =
+            self.answers(py, task, images)?.iter().map(|answer| ruling.decide(answer)).collect::<Vec<_>>();
+        let notes = ruling.notes().to_vec();
+        Ok((decided.into_iter().map(|d| (d.set, d.none_of_these)).collect(), notes))
+    }
+}
+
+impl Network {
+    fn of(model: Model) -> Network {
+        Network { model: Arc::new(model), pool: Pool::default() }
+    }
+
+    fn answers(&self, py: Python<'_>, task: &Task, images: Vec<Given<'_>>) -> PyResult<Vec<Answer>> {
+        task.0.check_model(&self.model).map_err(value_error)?;
+        let features = self.features(py, images)?;
+        let task = task.0.clone();
+        self.pool.run(py, move || task.predict(&features).map_err(value_error))
+    }
+
+    /// Features of images, read and embedded a chunk at a time.
+    fn features(&self, py: Python<'_>, images: Vec<Given<'_>>) -> PyResult<Features> {
+        if images.is_empty() {
+            return Err(value_error("no image was given"));
+        }
+        let mut all = Features { values: Vec::new(), rows: 0, dim: 0 };
+        let mut images = images.into_iter();
+        loop {
+            let chunk = images.by_ref().take(CHUNK).map(Given::source).collect::<PyResult<Vec<_>>>()?;
+            if chunk.is_empty() {
+                return Ok(all);
+            }
+            let model = self.model.clone();
+            let part = self.pool.run(py, move || {
+                let images = chunk.into_iter().map(Source::read).collect::<PyResult<Vec<_>>>()?;
+                model.embed(&images).map_err(value_error)
+            })?;
+            all.values.extend(part.values);
+            all.rows += part.rows;
+            all.dim = part.dim;
+        }
+    }
+}
+
+fn adapted(model: &Model, support: &Support, title: &str) -> PyResult<Task> {
+    siskin_app::Task::adapt(model, support, title).map(Task::of).map_err(value_error)
+}
+
+#[pymethods]
+impl Task {
+    /// Reads a task file and opens its model, from where it was or from `model`.
+    #[staticmethod]
+    #[pyo3(signature = (path, model=None))]
+    fn load(path: PathBuf, model: Option<&str>) -> PyResult<(Network, Task)> {
+        let task = siskin_app::Task::load(&path).map_err(file_error)?;
+        let model = task.open_model(model).map_err(file_error)?;
+        Ok((Network::of(model), Task::of(task)))
+    }
+
+    /// Writes the task file that `siskin predict` reads.
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        self.0.save(&path).map_err(file_error)
+    }
+
+    /// Pickles as the bytes of a task file.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let make = py.get_type::<Task>().getattr("from_bytes")?;
+        Ok((make, (PyBytes::new(py, &self.0.to_bytes().map_err(value_error)?),)))
+    }
+
+    /// A task from such bytes.
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Task> {
+        siskin_app::Task::from_bytes(bytes, "of the pickle").map(Task::of).map_err(value_error)
+    }
+
+    /// Names of the classes.
+    fn classes(&self) -> Vec<String> {
+        self.0.classes().to_vec()
+    }
+
+    /// The path or name of the model it was made with.
+    fn model(&self) -> Option<String> {
+        self.0.model().map(|model| model.origin.clone())
+    }
+
+    /// What the probabilities rest on, as a sentence.
+    fn calibration(&self) -> String {
+        self.0.calibration().said()
+    }
+}
+
+impl Task {
+    fn of(task: siskin_app::Task) -> Task {
+        Task(Arc::new(task))
+    }
+}

@@ -1,0 +1,74 @@
+//! Images as Python gives them.
+
+use crate::value_error;
+use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use siskin_app::Image;
+use siskin_data::fault::Fault;
+use std::path::PathBuf;
+
+/// A path, or pixels 0..=255: [H, W], or [H, W, C] of 1 (grey), 3 (RGB) or 4 (RGB and alpha) channels.
+#[derive(FromPyObject)]
+pub enum Given<'py> {
+    /// Pixels.
+    Pixels(PyReadonlyArrayDyn<'py, u8>),
+    /// The path of an image file.
+    Path(PathBuf),
+}
+
+/// An image to read, free of Python.
+pub enum Source {
+    /// Pixels.
+    Image(Image),
+    /// The path of an image file.
+    Path(PathBuf),
+}
+
+impl Given<'_> {
+    /// The pixels copied, a path as it is.
+    pub fn source(self) -> PyResult<Source> {
+        let pixels = match self {
+            Given::Path(path) => return Ok(Source::Path(path)),
+            Given::Pixels(pixels) => pixels,
+        };
+        let shape = match *pixels.shape() {
+            [h, w] if h > 0 && w > 0 => (h, w, 1),
+            [h, w, c] if h > 0 && w > 0 && [1, 3, 4].contains(&c) => (h, w, c),
+            _ => {
+                return Err(value_error(format!(
+                    "an image has the shape {:?}; it must be [height, width], or [height, width, channels] with 1, 3 or 4 \
+                     channels",
+                    pixels.shape()
+                )));
+            }
+        };
+        let pixels = pixels.as_array().iter().copied().collect();
+        siskin_app::from_pixels(shape, pixels).map(Source::Image).map_err(value_error)
+    }
+}
+
+impl Source {
+    /// What the image is called: its path, or its place.
+    pub fn name(&self, place: usize) -> String {
+        match self {
+            Source::Image(_) => format!("image {place}"),
+            Source::Path(path) => path.display().to_string(),
+        }
+    }
+
+    /// The pixels; a file that cannot be opened is an `OSError`, one that is no image a `ValueError`.
+    pub fn read(self) -> PyResult<Image> {
+        let path = match self {
+            Source::Image(image) => return Ok(image),
+            Source::Path(path) => path,
+        };
+        siskin_app::read_image(&path).map_err(|fault| {
+            let said = format!("{}: {fault}; {}", path.display(), fault.advice());
+            match fault {
+                Fault::Unreadable { .. } => PyOSError::new_err(said),
+                _ => value_error(said),
+            }
+        })
+    }
+}

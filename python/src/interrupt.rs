@@ -1,0 +1,36 @@
+//! Long work that Ctrl-C can leave.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// How often a waiting call looks for Ctrl-C.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs `work` on a thread of its own without the GIL and waits for it. On Ctrl-C the call returns at once with
+/// `KeyboardInterrupt` and sets `cancelled`: work that looks at it ends at its next step, other work when it is done; what it
+/// found is dropped.
+pub fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    cancelled: &AtomicBool,
+    work: impl FnOnce() -> PyResult<T> + Send + 'static,
+) -> PyResult<T> {
+    let (send, mut receive) = channel();
+    // The receiver is gone after Ctrl-C: nobody is left to be told.
+    std::thread::spawn(move || send.send(work()).ok());
+    loop {
+        let (answer, back) = py.detach(move || (receive.recv_timeout(LOOK), receive));
+        receive = back;
+        match answer {
+            Ok(result) => return result,
+            Err(RecvTimeoutError::Timeout) => {
+                py.check_signals().inspect_err(|_| cancelled.store(true, Ordering::Relaxed))?;
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("the computation failed: please report this as a bug"));
+            }
+        }
+    }
+}

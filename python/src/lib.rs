@@ -1,0 +1,39 @@
+//! The extension module `siskin._native`: NumPy arrays in and out, long work without the GIL. The classes that people use
+//! are written in Python on top of it (`python/siskin`).
+
+mod array;
+mod calibration;
+mod classifier;
+mod few_shot;
+mod image;
+mod interrupt;
+mod pool;
+
+use pyo3::prelude::*;
+
+/// Native parts of the package `siskin`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::calibration::{
+        accuracy, adaptive_ece, brier, classwise_ece, conformal_sets, ece, fit_temperature, mce, nll,
+        reliability, sharpen,
+    };
+    #[pymodule_export]
+    use crate::classifier::Classifier;
+    #[pymodule_export]
+    use crate::few_shot::{Network, Task};
+}
+
+/// Bad values become `ValueError` with the library's own sentence.
+fn value_error(error: impl std::fmt::Display) -> PyErr {
+    pyo3::exceptions::PyValueError::new_err(error.to_string())
+}
+
+/// Files that the system refuses become `OSError`, all else `ValueError`.
+fn file_error(error: siskin_app::Error) -> PyErr {
+    match error {
+        siskin_app::Error::Io { .. } => pyo3::exceptions::PyOSError::new_err(error.to_string()),
+        _ => value_error(error),
+    }
+}

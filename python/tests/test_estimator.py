@@ -1,0 +1,178 @@
+"""LogisticSoftmaxGPC: scikit-learn's own checks, numbers, pickling, Ctrl-C."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from siskin import LogisticSoftmaxGPC, calibration
+
+
+@parametrize_with_checks([LogisticSoftmaxGPC()])
+def test_is_a_scikit_learn_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    x, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    return train_test_split(x, names, random_state=0, stratify=y)
+
+
+def test_labels_may_be_words(iris):
+    x, x_test, y, y_test = iris
+    model = LogisticSoftmaxGPC().fit(x, y)
+    assert list(model.classes_) == ["setosa", "versicolor", "virginica"]
+    assert model.score(x_test, y_test) > 0.9
+    p = model.predict_proba(x_test)
+    np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-9)
+    assert set(model.predict(x_test)) <= set(model.classes_)
+    assert model.hyperparameters_["tau"] > 0
+
+
+def test_the_same_data_give_the_same_bits(iris):
+    x, x_test, y, _ = iris
+    a, b = (LogisticSoftmaxGPC().fit(x, y).predict_proba(x_test) for _ in range(2))
+    assert (a == b).all()
+
+
+@pytest.mark.parametrize("likelihood", ["logistic-softmax", "softmax", "one-vs-each", "gaussian"])
+def test_a_pickle_predicts_the_same(iris, likelihood):
+    x, x_test, y, _ = iris
+    model = LogisticSoftmaxGPC(kernel="matern52", likelihood=likelihood).fit(x[::4], y[::4])
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(again.predict_proba(x_test), model.predict_proba(x_test), atol=1e-12)
+    assert list(again.classes_) == list(model.classes_)
+    assert again.hyperparameters_ == model.hyperparameters_
+
+
+def test_lists_and_named_columns_are_taken(iris):
+    x, x_test, y, _ = iris
+    model = LogisticSoftmaxGPC(learn=False).fit(x.tolist(), y.tolist())
+    expected = model.predict_proba(x_test)
+    assert (model.predict_proba(x_test.tolist()) == expected).all()
+    # Any strides are taken.
+    assert (model.predict_proba(np.asfortranarray(x_test)) == expected).all()
+    assert (model.predict_proba(np.repeat(x_test, 2, axis=0)[::2]) == expected).all()
+    assert model.n_features_in_ == 4 and not hasattr(model, "feature_names_in_")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(x, columns=list("abcd"))
+    named = LogisticSoftmaxGPC(learn=False).fit(frame, y)
+    assert list(named.feature_names_in_) == list("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        named.predict(frame[list("dcba")])
+
+
+def test_a_failed_fit_leaves_the_fitted_one(iris):
+    x, x_test, y, _ = iris
+    model = LogisticSoftmaxGPC(learn=False).fit(x, y)
+    before = model.predict(x_test)
+    with pytest.raises(ValueError, match="tau"):
+        model.set_params(tau=-1.0).fit(x, np.arange(len(x)))
+    assert (model.predict(x_test) == before).all()
+
+
+def test_not_fitted_is_said():
+    for ask in (LogisticSoftmaxGPC().predict, LogisticSoftmaxGPC().predict_latent, LogisticSoftmaxGPC().predict_entropy):
+        with pytest.raises(NotFittedError):
+            ask([[0.0]])
+
+
+def test_far_from_the_data_it_is_unsure(iris):
+    x, x_test, y, _ = iris
+    model = LogisticSoftmaxGPC().fit(x, y)
+    near, far = model.predict_entropy(x_test), model.predict_entropy(x_test + 100)
+    assert far.min() > np.median(near)
+    assert (model.predict_latent(x_test + 100)[1] > model.predict_latent(x_test)[1].mean()).all()
+
+
+@pytest.mark.parametrize("likelihood", ["logistic-softmax", "softmax", "one-vs-each", "gaussian"])
+def test_every_likelihood(iris, likelihood):
+    x, x_test, y, y_test = iris
+    assert LogisticSoftmaxGPC(likelihood=likelihood).fit(x[::2], y[::2]).score(x_test, y_test) > 0.85
+
+
+@pytest.mark.parametrize("kernel", ["cosine", "linear", "rbf", "matern52", "poly1", "poly2"])
+def test_every_kernel(iris, kernel):
+    x, x_test, y, y_test = iris
+    assert LogisticSoftmaxGPC(kernel=kernel).fit(x, y).score(x_test, y_test) > 0.75
+
+
+def test_works_in_pipelines_and_grids(iris):
+    x, _, y, _ = iris
+    steps = make_pipeline(Normalizer(), LogisticSoftmaxGPC())
+    grid = GridSearchCV(steps, {"logisticsoftmaxgpc__kernel": ["rbf", "linear"]}, cv=2)
+    assert grid.fit(x, y).best_score_ > 0.8
+
+
+@pytest.mark.parametrize(
+    "settings, says",
+    [
+        ({"kernel": "rbff"}, "there are: auto, cosine"),
+        ({"likelihood": "x"}, "logistic-softmax"),
+        ({"inference": "x"}, "collapsed, direct"),
+        ({"tau": 0.0}, "tau"),
+        ({"prior_mean": np.nan}, "prior mean"),
+        ({"learn_points": 0}, "learn_points"),
+        ({"learn_points": 1.5}, "learn_points"),
+    ],
+)
+def test_wrong_settings_are_named(iris, settings, says):
+    x, _, y, _ = iris
+    with pytest.raises(ValueError, match=says):
+        LogisticSoftmaxGPC(**settings).fit(x, y)
+
+
+def test_digits_are_calibrated():
+    x, y = load_digits(return_X_y=True)
+    x, x_test, y, y_test = train_test_split(x, y, train_size=300, random_state=1, stratify=y)
+    p = LogisticSoftmaxGPC().fit(x, y).predict_proba(x_test)
+    assert calibration.accuracy(p, y_test) > 0.9
+    assert calibration.nll(p, y_test) < 1.0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_ctrl_c_ends_a_long_fit():
+    code = (
+        "import time, numpy as np; from siskin import LogisticSoftmaxGPC\n"
+        "r = np.random.default_rng(0); x = r.normal(size=(3000, 5)); y = r.integers(0, 10, 3000)\n"
+        "print('go', flush=True)\n"
+        "try: LogisticSoftmaxGPC(learn_points=3000).fit(x, y)\n"
+        "except KeyboardInterrupt: print('stopped', flush=True)\n"
+        "else: print('finished', flush=True)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "go\n"
+    time.sleep(0.5)
+    began = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    said = child.stdout.readline()
+    assert (said, time.monotonic() - began < 5) == ("stopped\n", True)
+    assert child.wait(timeout=30) == 0
+
+
+def test_other_threads_run_while_it_fits():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(600, 5)), rng.integers(0, 6, 600)
+    work = threading.Thread(target=lambda: LogisticSoftmaxGPC(learn_points=600).fit(x, y))
+    began, ticks = time.monotonic(), 0
+    work.start()
+    while work.is_alive():
+        time.sleep(0.005)
+        ticks += 1
+    seconds = time.monotonic() - began
+    assert seconds > 0.2, "too quick to see anything"
+    assert ticks > 20 * seconds

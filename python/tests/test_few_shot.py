@@ -1,0 +1,258 @@
+"""FewShotClassifier on drawings made here."""
+
+import json
+import multiprocessing
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+from siskin import FewShotClassifier
+
+
+def drawing(kind, rng):
+    """A bar, a ring or a cross, shaky, black on white."""
+    image = np.full((40, 40), 255, "uint8")
+    i, j = rng.integers(-3, 4, 2)
+    if kind == "bar":
+        image[6 + i : 34 + i, 18 + j : 21 + j] = 0
+    elif kind == "ring":
+        image[8 + i : 32 + i, 8 + j : 32 + j] = 0
+        image[11 + i : 29 + i, 11 + j : 29 + j] = 255
+    else:
+        for k in range(-12, 13):
+            for s in (1, -1):
+                image[20 + k + i : 23 + k + i, 20 + s * k + j : 23 + s * k + j] = 0
+    return image
+
+
+def pgm(path, image):
+    path.write_bytes(b"P5 40 40 255\n" + image.tobytes())
+
+
+KINDS = ["bar", "cross", "ring"]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    images = [drawing(kind, rng) for kind in KINDS for _ in range(3)]
+    return FewShotClassifier().fit(images, [kind for kind in KINDS for _ in range(3)])
+
+
+@pytest.fixture(scope="module")
+def queries():
+    rng = np.random.default_rng(1)
+    return [drawing(kind, rng) for kind in KINDS for _ in range(5)], [kind for kind in KINDS for _ in range(5)]
+
+
+def test_it_knows_what_it_was_shown(fitted, queries):
+    images, truth = queries
+    assert list(fitted.classes_) == KINDS
+    assert fitted.score(images, truth) > 0.9
+    p = fitted.predict_proba(images)
+    np.testing.assert_allclose(p.sum(1), 1, atol=1e-9)
+    assert fitted.calibration_
+
+
+def test_sets_and_uncertainty(fitted, queries):
+    images, truth = queries
+    sets = fitted.predict_set(images, level=0.9)
+    assert all(s is None or set(s) <= set(KINDS) for s in sets)
+    assert np.mean([s is not None and t in s for s, t in zip(sets, truth)]) > 0.8
+    # A stricter level can only add classes.
+    wide = fitted.predict_set(images, level=0.99, abstain=None)
+    assert all(set(s or []) <= set(w) for s, w in zip(sets, wide))
+    assert fitted.predict_set(images, abstain=None, min_probability=1.0) == [None] * 15
+    found = fitted.uncertainty(images)
+    assert all(found[k].shape == (15,) for k in ("entropy", "latent_variance", "novelty"))
+    p = fitted.predict_proba(images)
+    np.testing.assert_allclose(found["entropy"], -(p * np.log(np.maximum(p, 1e-300))).sum(1), atol=1e-9)
+    with pytest.raises(ValueError, match="level"):
+        fitted.predict_set(images, level=1.5)
+
+
+def test_what_sets_cannot_promise_is_a_warning(fitted, queries):
+    with pytest.warns(UserWarning, match="too few for this level"):
+        sets = fitted.predict_set(queries[0][:1], level=0.99999, abstain=None)
+    assert sets == [KINDS]
+
+
+def test_paths_colour_and_folders(fitted, queries, tmp_path):
+    rng = np.random.default_rng(2)
+    for kind in KINDS:
+        (tmp_path / kind).mkdir()
+        pgm(tmp_path / kind / "1.pgm", drawing(kind, rng))
+    model = FewShotClassifier().fit_folder(tmp_path)
+    assert list(model.classes_) == KINDS
+    image = queries[0][0]
+    pgm(tmp_path / "query.pgm", image)
+    colour = np.repeat(image[:, :, None], 3, axis=2)
+    p = [model.predict_proba([x])[0] for x in (image, tmp_path / "query.pgm", colour)]
+    np.testing.assert_allclose(p[1], p[0], atol=1e-12)
+    np.testing.assert_allclose(p[2], p[0], atol=1e-6)
+
+
+def test_memory_and_files_give_the_same_features(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(5)
+    smooth = np.kron(rng.integers(0, 256, (20, 30, 4)), np.ones((17, 17, 1))).astype("uint8")  # 340 x 510: made smaller
+    model = FewShotClassifier()
+    for mode, array in {"L": smooth[:, :, 0], "RGB": smooth[:, :, :3], "RGBA": smooth}.items():
+        pillow = image.fromarray(array.copy())
+        assert pillow.mode == mode
+        pillow.save(tmp_path / f"{mode}.png")
+        features = model.embed([tmp_path / f"{mode}.png", array, pillow])
+        assert (features == features[0]).all(), mode
+    # Transparent is white, not black; palettes and turned photos are as in a file.
+    clear = image.new("LA", (40, 40), (0, 0))
+    assert (model.embed([clear]) == model.embed([np.full((40, 40, 3), 255, "uint8")])).all()
+    palette = image.fromarray(smooth[:, :, :3].copy()).quantize(16)
+    palette.save(tmp_path / "palette.png")
+    exif = image.Exif()
+    exif[0x0112] = 6
+    image.fromarray(smooth[:, :, 0].copy()).save(tmp_path / "turned.png", exif=exif)
+    for name in ("palette.png", "turned.png"):
+        features = model.embed([tmp_path / name, image.open(tmp_path / name)])
+        assert (features[0] == features[1]).all(), name
+
+
+def test_mistakes_are_named(fitted, queries, tmp_path):
+    image = queries[0][0]
+    with pytest.raises(TypeError, match="uint8"):
+        fitted.predict([image / 255.0])
+    with pytest.raises(TypeError, match="list of images"):
+        fitted.predict("a.png")
+    with pytest.raises(OSError, match="nowhere.png"):
+        fitted.predict(["nowhere.png"])
+    (tmp_path / "bad.png").write_bytes(b"no image")
+    with pytest.raises(ValueError, match="bad.png"):
+        fitted.predict([tmp_path / "bad.png"])
+    with pytest.raises(ValueError, match="shape"):
+        fitted.predict([np.zeros((4, 4, 5), "uint8")])
+    with pytest.raises(ValueError, match="shape"):
+        fitted.predict([np.zeros((0, 4), "uint8")])
+    with pytest.raises(ValueError, match="no image"):
+        fitted.predict([])
+    with pytest.raises(ValueError, match="2 images have 1 labels"):
+        FewShotClassifier().fit([image, image], ["one"])
+    with pytest.raises(ValueError, match="at least two classes"):
+        FewShotClassifier().fit([image], ["one"])
+    with pytest.raises(ValueError, match="no-such-model"):
+        FewShotClassifier("no-such-model").embed([image])
+    with pytest.raises(ValueError, match="no-such-folder"):
+        FewShotClassifier().fit_folder(tmp_path / "no-such-folder")
+
+
+def test_it_is_a_scikit_learn_estimator(fitted, queries):
+    images, truth = queries
+    for ask in (FewShotClassifier().predict, FewShotClassifier().predict_set, FewShotClassifier().uncertainty):
+        with pytest.raises(NotFittedError):
+            ask(images)
+    with pytest.raises(NotFittedError):
+        FewShotClassifier().save("nowhere.task")
+    fresh = clone(fitted)
+    assert fresh.get_params() == {"model": "omniglot-conv4s"} and not hasattr(fresh, "classes_")
+    assert cross_val_score(FewShotClassifier(), images, truth, cv=3).mean() > 0.9
+    # A fitted classifier keeps its network until it is fitted again.
+    fresh.fit(images, truth).set_params(model="no-such-model")
+    assert fresh.score(images, truth) > 0.9
+    with pytest.raises(ValueError, match="no-such-model"):
+        fresh.fit(images, truth)
+
+
+def test_a_pickle_predicts_the_same(fitted, queries):
+    again = pickle.loads(pickle.dumps(fitted))
+    assert (again.predict_proba(queries[0]) == fitted.predict_proba(queries[0])).all()
+    assert again.card == fitted.card
+
+
+def test_a_saved_task_is_loaded(fitted, queries, tmp_path):
+    fitted.save(tmp_path / "letters.task")
+    again = FewShotClassifier.load(tmp_path / "letters.task")
+    assert list(again.classes_) == KINDS and again.calibration_ == fitted.calibration_
+    assert (again.predict_proba(queries[0]) == fitted.predict_proba(queries[0])).all()
+    assert again.get_params() == {"model": "omniglot-conv4s"}
+    FewShotClassifier.load(tmp_path / "letters.task", model="omniglot-conv4s")
+    with pytest.raises(ValueError, match="no-such-model"):
+        FewShotClassifier.load(tmp_path / "letters.task", model="no-such-model")
+    with pytest.raises(OSError, match="gone.task"):
+        FewShotClassifier.load(tmp_path / "gone.task")
+    bytes = (tmp_path / "letters.task").read_bytes()
+    (tmp_path / "cut.task").write_bytes(bytes[:-100])
+    with pytest.raises(ValueError, match="cut.task"):
+        FewShotClassifier.load(tmp_path / "cut.task")
+
+
+def test_numbers_as_labels_come_back(queries, tmp_path):
+    images, truth = queries
+    model = FewShotClassifier().fit(images, [10 * KINDS.index(t) for t in truth])
+    assert model.classes_.tolist() == [0, 10, 20] and model.predict(images[:1]).tolist() == [0]
+    model.save(tmp_path / "numbers.task")
+    assert FewShotClassifier.load(tmp_path / "numbers.task").classes_.tolist() == ["0", "10", "20"]
+
+
+def program():
+    """The command `siskin`, if it is built or installed."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parents[2] / "target"))
+    built = target / "release" / "siskin"
+    return str(built) if built.exists() else shutil.which("siskin")
+
+
+@pytest.mark.skipif(program() is None, reason="the command siskin is not built")
+def test_task_files_go_both_ways_to_the_command(queries, tmp_path):
+    rng = np.random.default_rng(2)
+    for kind in KINDS:
+        (tmp_path / "shapes" / kind).mkdir(parents=True)
+        pgm(tmp_path / "shapes" / kind / "1.pgm", drawing(kind, rng))
+    run = lambda *args: subprocess.run([program(), *args], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    run("adapt", "shapes")
+    model = FewShotClassifier().fit_folder(tmp_path / "shapes")
+    model.save(tmp_path / "python.task")
+    assert (tmp_path / "python.task").read_bytes() == (tmp_path / "shapes.task").read_bytes()
+    pgm(tmp_path / "query.pgm", queries[0][7])
+    row = json.loads(run("predict", "python.task", "query.pgm", "--format", "jsonl"))
+    p = FewShotClassifier.load(tmp_path / "shapes.task").predict_proba([tmp_path / "query.pgm"])[0]
+    assert row["label"] == model.predict([tmp_path / "query.pgm"])[0]
+    assert [row["probabilities"][kind] for kind in KINDS] == p.tolist()
+
+
+def asked_in_a_child(model, images, answers):
+    answers.put(model.predict_proba(images))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_works(fitted, queries):
+    expected = fitted.predict_proba(queries[0])  # its threads are running now
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=asked_in_a_child, args=(fitted, queries[0], answers))
+    child.start()
+    assert (answers.get(timeout=60) == expected).all()
+    child.join(timeout=10)
+    assert child.exitcode == 0
+
+
+def test_the_number_of_threads_changes_no_bit():
+    code = (
+        "import numpy as np, sys; from siskin import FewShotClassifier\n"
+        "x = np.random.default_rng(4).integers(0, 256, (40, 30, 30), dtype='uint8')\n"
+        "m = FewShotClassifier().fit(x[:20], np.arange(20) % 4)\n"
+        "sys.stdout.buffer.write(m.predict_proba(x[20:]).tobytes())"
+    )
+    one, three = (
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, env={**os.environ, "RAYON_NUM_THREADS": n}
+        ).stdout
+        for n in "13"
+    )
+    assert len(one) == 20 * 4 * 8 and one == three
