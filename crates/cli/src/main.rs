@@ -82,10 +82,21 @@ fn main() -> std::process::ExitCode {
     match run(Cli::parse()) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", sentence(&error));
             std::process::ExitCode::FAILURE
         }
     }
+}
+
+/// An error and its causes in one line; a cause that is told already is not told again.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut told = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {
@@ -110,5 +121,16 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Doctor(args)) => doctor::run(args),
         Some(Command::Completions(args)) => completions::run::<Cli>(&args),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn causes_are_told_once() {
+        let inner = std::io::Error::other("the disk is full");
+        let error =
+            anyhow::Error::new(inner).context("cannot save: the disk is full").context("training stopped");
+        assert_eq!(super::sentence(&error), "training stopped: cannot save: the disk is full");
     }
 }

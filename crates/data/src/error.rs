@@ -116,7 +116,7 @@ pub enum Error {
         why: String,
     },
     /// A data set that is neither a path nor a known name.
-    #[error("{name} is neither a file or folder nor the name of a data set{}", suggest(.nearest))]
+    #[error("{name} is neither a file or folder nor the name of a data set{} (`siskin data list` shows those that are known)", suggest(.nearest))]
     UnknownData {
         /// What was asked for.
         name: String,
