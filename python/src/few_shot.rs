@@ -34,6 +34,12 @@ type Answers<'py> = (
     Bound<'py, PyArray1<f64>>,
 );
 
+/// What makes a network again: a function, and its bytes and origin as arguments.
+type Recipe<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, String));
+
+/// A set of classes and "none of these" for each image; then what of the rules cannot be honoured.
+type Decisions = (Vec<(Vec<usize>, bool)>, Vec<String>);
+
 #[pymethods]
 impl Network {
     /// Opens a shipped model by name, an exported file, or a run folder.
@@ -54,10 +60,7 @@ impl Network {
     }
 
     /// Pickles as its bytes.
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>, String))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Recipe<'py>> {
         let make = py.get_type::<Network>().getattr("from_bytes")?;
         Ok((make, (self.to_bytes(py)?, self.model.origin().into())))
     }
@@ -133,7 +136,7 @@ impl Network {
         level: f64,
         abstain: Option<f64>,
         min_probability: f64,
-    ) -> PyResult<(Vec<(Vec<usize>, bool)>, Vec<String>)> {
+    ) -> PyResult<Decisions> {
         let rules = Rules { level, abstain, min_probability };
         let ruling = task.0.rules(&rules).map_err(value_error)?;
         let decided =
