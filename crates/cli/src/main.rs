@@ -19,10 +19,6 @@ mod train;
 
 use clap::{Parser, Subcommand};
 
-/// The system's allocator gives the memory of every matrix back and asks for it anew: docs/performance.md.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Calibrated few-shot classification with deep-kernel Gaussian processes.
 ///
 /// Without a subcommand, `siskin` runs the quickstart: it trains, tests and calibrates on characters it draws itself.

@@ -6,7 +6,7 @@ use siskin_gp::episode::{Hyper, Objective, SampledLikelihood, Sampler, value_and
 use siskin_gp::gibbs::Chains;
 use siskin_gp::kernels::{Kernel, KernelKind};
 
-/// As in the program `siskin`.
+/// glibc's allocator gives the memory of every call back to the system: docs/performance.md.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -9,7 +9,7 @@ use siskin_gp::Task;
 use siskin_gp::inference::{Order, Start, Stop, infer};
 use siskin_gp::objective::{Bound, bound};
 
-/// As in the program `siskin`.
+/// glibc's allocator gives the memory of every call back to the system: docs/performance.md.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

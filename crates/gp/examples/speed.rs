@@ -18,7 +18,7 @@ use siskin_gp::kernels::{Kernel, KernelKind};
 use siskin_gp::objective::Bound;
 use siskin_gp::quadrature::Precision;
 
-/// As in the program `siskin`.
+/// glibc's allocator gives the memory of every call back to the system: docs/performance.md.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
