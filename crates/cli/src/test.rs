@@ -2,6 +2,7 @@
 
 use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
+use siskin_calib::MeanSpread;
 use siskin_data::SplitName;
 use siskin_train::run::Model;
 use siskin_train::testing::{self, TestReport};
@@ -49,25 +50,24 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// The report in a few lines.
 pub fn print(report: &TestReport) {
-    let (batches, episodes) = (&report.over_batches, &report.over_episodes);
     let spec = &report.episode;
+    let several = match report.batches.len() {
+        1 => String::new(),
+        count => format!(" in {count} batches"),
+    };
     println!(
-        "{}-way {}-shot, {} queries a class, {} episodes in {} batches, model after {} training episodes",
+        "{}-way {}-shot, {} queries a class, {} episodes{several}, model after {} training episodes",
         spec.way.max(),
         spec.shot.max(),
         spec.query,
         report.episodes,
-        report.batches.len(),
         report.trained_episodes
     );
-    println!(
-        "  accuracy {:.2} ± {:.2} %  (mean ± std over batches)",
-        100.0 * batches.mean,
-        100.0 * batches.spread
-    );
-    println!(
-        "           {:.2} ± {:.2} %  (mean ± 95 % interval over episodes)",
-        100.0 * episodes.mean,
-        100.0 * episodes.spread
-    );
+    let line = |name: &str, of: &MeanSpread, what: &str| {
+        println!("  {name:8} {:.2} ± {:.2} %  (mean ± {what})", 100.0 * of.mean, 100.0 * of.spread);
+    };
+    line("accuracy", &report.over_episodes, "95 % interval over episodes");
+    if !several.is_empty() {
+        line("", &report.over_batches, "std over batches");
+    }
 }
