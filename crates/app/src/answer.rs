@@ -103,8 +103,8 @@ impl Ruling {
         let sets = Conformal::of_scores(SetRule::Lac, &calibration.set_scores, alpha)?;
         if sets.threshold.is_none() {
             notes.push(format!(
-                "Sets at {:.0} % hold every class: {} calibration predictions are too few for this level.",
-                100.0 * rules.level,
+                "Sets at {} % hold every class: {} calibration predictions are too few for this level.",
+                percent(rules.level),
                 calibration.set_scores.len()
             ));
         }
@@ -117,9 +117,9 @@ impl Ruling {
                 if limit.is_none() {
                     notes.push(format!(
                         "Nothing is called \"none of these\" for being strange: {} calibration predictions are too few to \
-                         turn away {:.0} % of true members.",
+                         turn away {} % of true members.",
                         calibration.novelty.len(),
-                        100.0 * rate
+                        percent(rate)
                     ));
                 }
                 limit
@@ -143,6 +143,11 @@ impl Ruling {
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
+}
+
+/// A share as percent, with the digits it has: 0.9 gives 90, 0.999 gives 99.9.
+pub fn percent(share: f64) -> f64 {
+    (1e9 * share).round() / 1e7
 }
 
 /// A labelled example near a query.

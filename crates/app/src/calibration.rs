@@ -124,8 +124,15 @@ impl Calibration {
                 self.temperature
             ),
             Origin::Nothing { predictions } => format!(
-                "Not calibrated: {predictions} held-out predictions are too few (or all right), and the model brings no \
-                 validation. Take the probabilities with care."
+                "Not calibrated: {}. Take the probabilities with care.",
+                match self.held_out {
+                    _ if predictions < ENOUGH =>
+                        format!("{predictions} held-out predictions are too few ({ENOUGH} are needed)"),
+                    Some((right, of)) if right == of => format!(
+                        "all {of} held-out predictions are right, which says nothing of how sure to be"
+                    ),
+                    _ => format!("no temperature suits the {predictions} held-out predictions"),
+                }
             ),
         }
     }

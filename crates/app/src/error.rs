@@ -53,6 +53,12 @@ pub enum Error {
     /// A setting of a prediction is out of range, or cannot be honoured.
     #[error("{0}")]
     Rules(String),
+    /// The header of a task file cannot be written as JSON.
+    #[error("the header of the task file: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The one who asked wants it no more.
+    #[error("the work was stopped before its end")]
+    Stopped,
     /// The training crate reports an error.
     #[error(transparent)]
     Train(#[from] siskin_train::Error),

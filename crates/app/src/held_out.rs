@@ -1,13 +1,14 @@
 //! What the labelled examples say of each other: each is predicted by the others of its task.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::head::{Head, Raw};
 use rayon::prelude::*;
 use siskin_methods::{Features, select};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Work allowed, in classes x examples^3 x folds: some seconds on one core.
-const BUDGET: f64 = 4e8;
-/// Folds at least, whatever they cost.
+/// Seconds of one core allowed, as [`seconds`] estimates them.
+const BUDGET: f64 = 4.0;
+/// Folds at least, whatever they cost: a few times the fit itself.
 const FEWEST_FOLDS: usize = 5;
 
 /// Predictions of labelled examples that their classifier had not seen.
@@ -27,11 +28,13 @@ impl HeldOut {
 }
 
 /// Leaves out one example at a time (several where the task is large) and predicts it by the rest. Classes with a single
-/// example are always part of the rest: without it they would not be there. `None` if no class has two.
+/// example are always part of the rest: without it they would not be there. `None` if no class has two. Ends early, with an
+/// error, once `stop` is set.
 pub(crate) fn held_out(
     features: &Features,
     labels: &[usize],
     classes: usize,
+    stop: &AtomicBool,
     fit: impl Fn(&Features, &[usize]) -> Result<Head> + Sync,
 ) -> Result<Option<HeldOut>> {
     let folds = assign(labels, classes);
@@ -39,6 +42,9 @@ pub(crate) fn held_out(
         return Ok(None);
     }
     let parts = folds.par_iter().map(|out| {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
         let rest: Vec<usize> = (0..labels.len()).filter(|row| !out.contains(row)).collect();
         let rest_labels: Vec<usize> = rest.iter().map(|&row| labels[row]).collect();
         fit(&select(features, &rest), &rest_labels)?.predict(&select(features, out))
@@ -54,11 +60,17 @@ fn assign(labels: &[usize], classes: usize) -> Vec<Vec<usize>> {
     let mut members = vec![Vec::new(); classes];
     labels.iter().enumerate().for_each(|(row, &label)| members[label].push(row));
     let eligible: Vec<usize> = members.into_iter().filter(|m| m.len() > 1).flatten().collect();
-    let work = classes as f64 * (labels.len() as f64).powi(3);
-    let count = ((BUDGET / work) as usize).max(FEWEST_FOLDS).min(eligible.len());
+    let count = ((BUDGET / seconds(classes, labels.len())) as usize).max(FEWEST_FOLDS).min(eligible.len());
     let mut folds = vec![Vec::new(); count];
     eligible.into_iter().enumerate().for_each(|(i, row)| folds[i % count].push(row));
     folds
+}
+
+/// What one fit takes on one core, roughly: the integrals over classes at each example, and products of matrices. From the
+/// times of `siskin adapt` on folders of 5 to 20 classes. An estimate, so that the folds do not depend on the machine.
+fn seconds(classes: usize, examples: usize) -> f64 {
+    let (classes, examples) = (classes as f64, examples as f64);
+    2e-4 * classes * examples * (1.0 + examples * examples / 2e4)
 }
 
 #[cfg(test)]
@@ -71,7 +83,7 @@ mod tests {
         let folds = assign(&labels, 3);
         assert_eq!(folds, [[1], [2], [3], [4], [5]]);
         assert!(assign(&[0, 1, 2], 3).is_empty());
-        // 2 x 1000^3 is beyond the budget: five folds, each with a fifth of each class.
+        // A thousand examples are beyond the budget: five folds, each with a fifth of each class.
         let labels: Vec<usize> = (0..1000).map(|i| i % 2).collect();
         let folds = assign(&labels, 2);
         assert_eq!(folds.len(), 5);

@@ -45,7 +45,7 @@ pub struct Input {
 /// Paths of images, taken one after the other; folders are listed when their turn comes.
 pub struct Inputs<'a> {
     given: VecDeque<PathBuf>,
-    found: VecDeque<PathBuf>,
+    found: VecDeque<(PathBuf, Option<Fault>)>,
     lines: Option<Box<dyn BufRead + 'a>>,
 }
 
@@ -55,10 +55,11 @@ impl<'a> Inputs<'a> {
         Inputs { given: given.iter().cloned().collect(), found: VecDeque::new(), lines }
     }
 
-    fn next_path(&mut self) -> Result<Option<PathBuf>> {
+    /// The next path, with its fault if that is known already.
+    fn next_path(&mut self) -> Result<Option<(PathBuf, Option<Fault>)>> {
         loop {
-            if let Some(path) = self.found.pop_front() {
-                return Ok(Some(path));
+            if let Some(next) = self.found.pop_front() {
+                return Ok(Some(next));
             }
             let path = match self.given.pop_front() {
                 Some(path) => path,
@@ -68,19 +69,36 @@ impl<'a> Inputs<'a> {
                 },
             };
             if !path.is_dir() {
-                return Ok(Some(path));
+                return Ok(Some((path, None)));
             }
-            let files = Tree::open(&path)?.files;
-            self.found.extend(files.iter().filter(|f| is_image(&f.path)).map(|f| path.join(&f.path)));
+            self.list(path);
+        }
+    }
+
+    /// Takes the images of a folder; a folder that cannot be listed, or has none, is an input with its fault.
+    fn list(&mut self, folder: PathBuf) {
+        let tree = match Tree::open(&folder) {
+            Ok(tree) => tree,
+            Err(e) => {
+                let fault = Fault::Unreadable { reason: e.to_string() };
+                return self.found.push_back((folder, Some(fault)));
+            }
+        };
+        let images = tree.files.iter().filter(|f| is_image(&f.path));
+        self.found.extend(images.map(|f| (folder.join(&f.path), None)));
+        self.found.extend(tree.refused.into_iter().map(|bad| (bad.path.into(), Some(bad.fault))));
+        if self.found.is_empty() {
+            let reason = "it is a folder without an image".into();
+            self.found.push_back((folder, Some(Fault::Unreadable { reason })));
         }
     }
 
     fn next_line(&mut self) -> Result<Option<PathBuf>> {
         let Some(lines) = &mut self.lines else { return Ok(None) };
-        let mut line = String::new();
+        let mut line = Vec::new();
         loop {
             line.clear();
-            let read = lines.read_line(&mut line).map_err(|source| Error::Io {
+            let read = lines.read_until(b'\n', &mut line).map_err(|source| Error::Io {
                 action: "read paths from",
                 path: "-".into(),
                 source,
@@ -88,15 +106,17 @@ impl<'a> Inputs<'a> {
             if read == 0 {
                 return Ok(None);
             }
-            let path = line.trim_end_matches(['\n', '\r']);
-            if !path.is_empty() {
-                return Ok(Some(path.into()));
+            while line.last().is_some_and(|byte| b"\r\n".contains(byte)) {
+                line.pop();
+            }
+            if !line.is_empty() {
+                return Ok(Some(path_of(&line)));
             }
         }
     }
 
-    /// The next images, at most `most`, decoded side by side; empty at the end. A file that is no image, or not there,
-    /// is an input with its fault.
+    /// The next images, at most `most`, decoded side by side; empty at the end. What is no image, or not there, is an
+    /// input with its fault.
     pub fn batch(&mut self, most: usize) -> Result<Vec<Input>> {
         let mut paths = Vec::new();
         while paths.len() < most
@@ -104,11 +124,25 @@ impl<'a> Inputs<'a> {
         {
             paths.push(path);
         }
-        Ok(paths
-            .par_iter()
-            .map(|path| Input { path: path.display().to_string(), image: read_image(path) })
-            .collect())
+        let read = |(path, fault): (PathBuf, Option<Fault>)| Input {
+            image: fault.map_or_else(|| read_image(&path), Err),
+            path: path.display().to_string(),
+        };
+        Ok(paths.into_par_iter().map(read).collect())
     }
+}
+
+/// The path of a line: any bytes where the system has such names.
+#[cfg(unix)]
+fn path_of(line: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    std::ffi::OsStr::from_bytes(line).into()
+}
+
+/// The path of a line.
+#[cfg(not(unix))]
+fn path_of(line: &[u8]) -> PathBuf {
+    String::from_utf8_lossy(line).into_owned().into()
 }
 
 /// The bytes of a file, if they are not too many.
@@ -137,16 +171,19 @@ mod tests {
         }
         std::fs::write(at("folder/readme.txt"), b"text").unwrap();
         std::fs::write(at("bad.png"), b"text").unwrap();
-        let lines = format!("{}\n\n{}\r\n", at("c.pgm").display(), at("gone.png").display());
-        let given = [at("bad.png"), at("folder")];
+        std::fs::create_dir(at("empty")).unwrap();
+        let mut lines = format!("{}\n\n{}\r\n", at("c.pgm").display(), at("gone.png").display()).into_bytes();
+        lines.extend(b"\xff\xfe.png\n");
+        let given = [at("bad.png"), at("folder"), at("empty")];
         let mut inputs = Inputs::new(&given, Some(Box::new(std::io::Cursor::new(lines))));
         let (first, rest) = (inputs.batch(2).unwrap(), inputs.batch(9).unwrap());
         let names: Vec<&str> =
             first.iter().chain(&rest).map(|i| i.path.rsplit('/').next().unwrap()).collect();
-        assert_eq!(names, ["bad.png", "a.pgm", "b.pgm", "c.pgm", "gone.png"]);
+        let wanted = ["bad.png", "a.pgm", "b.pgm", "empty", "c.pgm", "gone.png", "\u{fffd}\u{fffd}.png"];
+        assert_eq!(names, wanted);
         assert_eq!(first[0].image, Err(Fault::UnknownFormat));
         assert_eq!(first[1].image.as_ref().unwrap().pixels, [7]);
-        assert!(matches!(rest[2].image, Err(Fault::Unreadable { .. })));
+        assert!([1, 3, 4].iter().all(|&i| matches!(rest[i].image, Err(Fault::Unreadable { .. }))));
         assert!(inputs.batch(1).unwrap().is_empty());
     }
 }

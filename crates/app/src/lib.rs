@@ -37,7 +37,7 @@ mod store;
 mod support;
 mod task;
 
-pub use answer::{Answer, Decision, Neighbour, Rules, Ruling};
+pub use answer::{Answer, Decision, Neighbour, Rules, Ruling, percent};
 pub use calibration::{Calibration, Origin};
 pub use card::{Card, ShapeCalibration, TestFacts};
 pub use error::{Error, Result};

@@ -19,7 +19,7 @@ use std::path::Path;
 /// Key of the JSON in the header.
 const KEY: &str = "siskin-task";
 /// Raised when the meaning of a stored field changes.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// All that is no array.
 #[derive(Serialize, Deserialize)]
@@ -35,8 +35,8 @@ struct Header {
     calibration: Calibration,
     /// Of a task made with a model: its kernel, prior mean and temperature, and the bound its posterior reached.
     gp: Option<(Hyper, f64)>,
-    /// blake3 of the bytes of all tensors in the order of their names.
-    arrays: String,
+    /// blake3 of this header without its checksum and of the bytes of all tensors in the order of their names.
+    checksum: String,
 }
 
 impl Task {
@@ -78,7 +78,7 @@ impl Task {
             }
         };
         arrays.sort_by_key(|array| array.0);
-        let header = Header {
+        let mut header = Header {
             version: VERSION,
             siskin: env!("CARGO_PKG_VERSION").into(),
             title: self.title.clone(),
@@ -88,10 +88,11 @@ impl Task {
             labels: self.labels.clone(),
             calibration: self.calibration.clone(),
             gp,
-            arrays: checksum(arrays.iter().map(|a| a.3.as_slice())),
+            checksum: String::new(),
         };
         let bad = |why: String| Error::Task { name: "to be written".into(), why };
-        let json = serde_json::to_string(&header).map_err(|e| bad(e.to_string()))?;
+        header.checksum = checksum(&header, arrays.iter().map(|a| a.3.as_slice()))?;
+        let json = serde_json::to_string(&header)?;
         let views = arrays
             .iter()
             .map(|(name, dtype, shape, bytes)| Ok((*name, TensorView::new(*dtype, shape.clone(), bytes)?)))
@@ -103,8 +104,9 @@ impl Task {
     /// Reads the bytes of a task file; `name` is for messages.
     pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Task> {
         let bad = |why: String| Error::Task { name: name.into(), why };
-        let (_, metadata) = SafeTensors::read_metadata(bytes)
-            .map_err(|e| bad(format!("it is not a whole file ({e}). Make it again with `siskin adapt`")))?;
+        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| {
+            bad(format!("it is no task file, or not a whole one ({e}). `siskin adapt` makes them"))
+        })?;
         let json = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
         let json = json.ok_or_else(|| bad("it is a safetensors file, but holds no task".into()))?;
         let version =
@@ -113,13 +115,14 @@ impl Task {
             let found = version.map_or("unknown".to_owned(), |v| v.to_string());
             return Err(bad(format!("its format is {found}, this program reads {VERSION}")));
         }
-        let header: Header =
+        let mut header: Header =
             serde_json::from_str(json).map_err(|e| bad(format!("its header is damaged ({e})")))?;
+        let written = std::mem::take(&mut header.checksum);
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| bad(e.to_string()))?;
         let mut list = tensors.tensors();
         list.sort_by(|a, b| a.0.cmp(&b.0));
-        if checksum(list.iter().map(|(_, view)| view.data())) != header.arrays {
-            return Err(bad("its numbers are damaged: the checksum does not fit".into()));
+        if checksum(&header, list.iter().map(|(_, view)| view.data()))? != written {
+            return Err(bad("it is damaged: the checksum does not fit".into()));
         }
         check(&header.classes, &header.labels)?;
         let table = |wanted: &str| -> Result<(usize, usize, Vec<f64>)> {
@@ -163,10 +166,14 @@ impl Task {
     }
 }
 
-fn checksum<'a>(arrays: impl Iterator<Item = &'a [u8]>) -> String {
+/// Of a header with an empty checksum and the arrays.
+fn checksum<'a>(header: &Header, arrays: impl Iterator<Item = &'a [u8]>) -> Result<String> {
+    let json = serde_json::to_vec(header)?;
     let mut hasher = blake3::Hasher::new();
-    arrays.for_each(|bytes| {
+    let mut add = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
-    });
-    hasher.finalize().to_hex().to_string()
+    };
+    add(&json);
+    arrays.for_each(&mut add);
+    Ok(hasher.finalize().to_hex().to_string())
 }

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::inputs::decode;
 use siskin_data::fault::{BadFile, Fault};
+use siskin_data::source::listing::Listing;
 use siskin_data::source::tree::MAX_FILE_BYTES;
 use siskin_data::source::{self, Hints};
 use siskin_data::{Image, OnBadImage};
@@ -28,18 +29,29 @@ pub struct Support {
     classes: Vec<String>,
     examples: Vec<Example>,
     bad: Vec<BadFile>,
+    ignored: Vec<String>,
 }
 
 impl Support {
     /// Checks that there are at least two classes with different names, and an image of each.
     pub fn new(classes: Vec<String>, examples: Vec<Example>) -> Result<Support> {
         check(&classes, &examples.iter().map(|e| e.class).collect::<Vec<_>>())?;
-        Ok(Support { classes, examples, bad: Vec::new() })
+        Ok(Support { classes, examples, bad: Vec::new(), ignored: Vec::new() })
     }
 
-    /// The images of a folder with one folder a class (or of any other layout that `siskin data` reads).
+    /// The images of a folder with one folder a class (or of any other layout that `siskin data` reads). A folder of a
+    /// class without an image counts as a bad image.
     pub fn read(path: &Path, on_bad: OnBadImage) -> Result<Support> {
         let listing = source::list(path, &Hints::default())?;
+        let mut ignored = listing.ignored.clone();
+        for folder in without_images(path, &listing) {
+            if on_bad == OnBadImage::Error {
+                return Err(Error::Support(format!(
+                    "the folder {folder} has no image that can be read by its name. Put one there, or take it away"
+                )));
+            }
+            ignored.push(folder);
+        }
         let count = listing.items.len();
         if count > MOST_EXAMPLES {
             return Err(too_many(count));
@@ -65,7 +77,7 @@ impl Support {
         let examples = examples
             .filter_map(|(item, image)| Some(Example { name: item.name, class: item.class, image: image? }));
         let support = Support::new(classes, examples.collect())?;
-        Ok(Support { bad, ..support })
+        Ok(Support { bad, ignored, ..support })
     }
 
     /// Names of the classes.
@@ -78,17 +90,45 @@ impl Support {
         &self.examples
     }
 
-    /// Files that were left out.
+    /// Images that cannot be used.
     pub fn bad(&self) -> &[BadFile] {
         &self.bad
     }
+
+    /// Files that are no images by their names or stand beside the classes, and folders without images.
+    pub fn ignored(&self) -> &[String] {
+        &self.ignored
+    }
 }
 
-/// What to call a task made from the examples at `path`: their name without endings.
+/// Folders at the top of `root` that give no image to the listing.
+fn without_images(root: &Path, listing: &Listing) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
+    let mut folders: Vec<String> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()).filter(|path| path.is_dir()))
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    folders.sort();
+    folders.retain(|name| listing.items.iter().all(|item| item.path.split('/').next() != Some(name)));
+    folders.into_iter().map(|name| root.join(name).display().to_string()).collect()
+}
+
+/// Endings that tell what a file is, not what it is called.
+const ENDINGS: [&str; 12] =
+    ["zip", "tar", "tgz", "gz", "zst", "bz2", "xz", "npy", "safetensors", "csv", "tsv", "json"];
+
+/// What to call a task made from the examples at `path`: their name, without the endings of archives, lists and arrays.
 pub fn title_of(path: &Path) -> String {
     let absolute = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let name = absolute.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    name.split('.').next().filter(|s| !s.is_empty()).unwrap_or("examples").to_owned()
+    let mut title = name.as_str();
+    while let Some((stem, ending)) = title.rsplit_once('.')
+        && ENDINGS.contains(&ending.to_ascii_lowercase().as_str())
+    {
+        title = stem;
+    }
+    if title.is_empty() { "examples".into() } else { title.to_owned() }
 }
 
 /// At least two classes with different names, an example of each, and not too many.
@@ -160,7 +200,14 @@ mod tests {
 
     #[test]
     fn a_task_is_called_after_its_examples() {
-        for (path, title) in [("none/my.letters.zip", "my"), ("birds/", "birds"), ("/", "examples")] {
+        let names = [
+            ("none/my.letters.tar.gz", "my.letters"),
+            ("birds/", "birds"),
+            ("v1/birds.2024", "birds.2024"),
+            ("x.npy", "x"),
+            ("/", "examples"),
+        ];
+        for (path, title) in names {
             assert_eq!(title_of(Path::new(path)), title);
         }
     }
@@ -173,6 +220,16 @@ mod tests {
         let empty = folder(&[("cat/1.pgm", GREY), ("dog/1.pgm", b"")]);
         let error = Support::read(empty.path(), OnBadImage::Skip).unwrap_err().to_string();
         assert!(error.contains("`dog` has no example"), "{error}");
+        let files = [("cat/1.pgm", GREY), ("dog/1.pgm", GREY), ("cow/1.txt", b"x"), ("stray.pgm", GREY)];
+        let stray = folder(&files);
+        let error = Support::read(stray.path(), OnBadImage::Error).unwrap_err().to_string();
+        assert!(error.contains("cow has no image"), "{error}");
+        let support = Support::read(stray.path(), OnBadImage::Skip).unwrap();
+        let ignored: Vec<&str> = support.ignored().iter().map(|n| n.rsplit('/').next().unwrap()).collect();
+        assert_eq!(ignored, ["1.txt", "stray.pgm", "cow"]);
+        let phone = folder(&[("cat/1.pgm", GREY), ("dog/1.pgm", GREY), ("dog/2.HEIC", b"x")]);
+        let error = Support::read(phone.path(), OnBadImage::Error).unwrap_err().to_string();
+        assert!(error.contains("2.HEIC") && error.contains("JPEG"), "{error}");
         assert!(check(&["a".into(), "a".into()], &[0, 1]).unwrap_err().to_string().contains("two classes"));
         assert!(check(&["a".into(), "b".into()], &[0, 1, 2]).is_err());
     }

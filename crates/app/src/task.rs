@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use siskin_data::Embeddings;
 use siskin_gp::classifier::GpClassifier;
 use siskin_methods::Features;
+use std::sync::atomic::AtomicBool;
 
 /// The model a task was made with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +41,11 @@ pub struct Task {
 impl Task {
     /// Adapts `model` to labelled images. `title`: what to call the task.
     pub fn adapt(model: &Model, support: &Support, title: &str) -> Result<Task> {
+        Task::adapt_until(model, support, title, &AtomicBool::new(false))
+    }
+
+    /// [`Task::adapt`] that ends with [`Error::Stopped`] soon after somebody sets `stop`.
+    pub fn adapt_until(model: &Model, support: &Support, title: &str, stop: &AtomicBool) -> Result<Task> {
         let images: Vec<_> = support.examples().iter().map(|e| e.image.clone()).collect();
         let features = model.embed(&images)?;
         let labels: Vec<usize> = support.examples().iter().map(|e| e.class).collect();
@@ -56,7 +62,7 @@ impl Task {
         let way = classes.len();
         let fit = |x: &Features, y: &[usize]| Head::fit_network(x, y, way, gp);
         let head = fit(&features, &labels)?;
-        let held = held_out(&features, &labels, way, fit)?;
+        let held = held_out(&features, &labels, way, stop, fit)?;
         let shot = labels.len() as f64 / way as f64;
         let calibration = Calibration::choose(held.as_ref(), Some(model.card()), way, shot)?;
         let model = ModelRef {
@@ -95,7 +101,7 @@ impl Task {
         fixed.kernel = Some(classifier.fitted_kernel()?.clone());
         (fixed.prior_mean, fixed.tau, fixed.learn) = (learned.prior_mean, learned.tau, false);
         let fit = |x: &Features, y: &[usize]| Head::fit_vectors(x, y, &fixed);
-        let held = held_out(&features, &labels, classes.len(), fit)?;
+        let held = held_out(&features, &labels, classes.len(), &AtomicBool::new(false), fit)?;
         let shot = labels.len() as f64 / classes.len() as f64;
         let calibration = Calibration::choose(held.as_ref(), None, classes.len(), shot)?;
         let head = Head::Vectors(Box::new(classifier));

@@ -20,59 +20,68 @@ Any number of classes, any number of images each; one image of a class is enough
 pub struct Args {
     /// A folder with one folder of images a class (or an archive or list: docs/data.md); or vectors: .npy, .safetensors
     examples: PathBuf,
-    /// A run folder, an exported model file, or the name of an embedded model
-    #[arg(long, value_name = "MODEL", default_value = EMBEDDED[0].0)]
-    model: String,
+    /// A run folder, an exported model file, or the name of an embedded model [default: the embedded one for drawings]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
     /// The task file to write [default: the name of the examples, ending in .task, in this folder]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// What to do about an image that cannot be read
-    #[arg(long, value_enum, default_value = "error", value_name = "POLICY")]
-    on_bad_image: OnBad,
+    /// What to do about an image that cannot be read, or a folder without one [default: error]
+    #[arg(long, value_enum, value_name = "POLICY")]
+    on_bad_image: Option<OnBad>,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let (task, notes) = if embeddings::is_embeddings(&args.examples) {
-        (Task::adapt_vectors(&embeddings::read(&args.examples)?)?, Vec::new())
+    let (task, notes, asks) = if embeddings::is_embeddings(&args.examples) {
+        anyhow::ensure!(
+            args.model.is_none() && args.on_bad_image.is_none(),
+            "Vectors need no network and have no images: leave --model and --on-bad-image out."
+        );
+        (Task::adapt_vectors(&embeddings::read(&args.examples)?)?, Vec::new(), "VECTORS.npy")
     } else {
         let on_bad = match args.on_bad_image {
-            OnBad::Skip => OnBadImage::Skip,
-            OnBad::Error => OnBadImage::Error,
+            Some(OnBad::Skip) => OnBadImage::Skip,
+            Some(OnBad::Error) | None => OnBadImage::Error,
         };
         let support = Support::read(&args.examples, on_bad)?;
-        let model = Model::open(&args.model)?;
-        (
-            Task::adapt(&model, &support, &title_of(&args.examples))?,
-            support.bad().iter().map(|bad| format!("left out: {bad}")).collect(),
-        )
+        let model = Model::open(args.model.as_deref().unwrap_or(EMBEDDED[0].0))?;
+        let bad = support.bad().iter().map(ToString::to_string);
+        let ignored = support.ignored().iter().map(|name| format!("{name}: no image of a class"));
+        (Task::adapt(&model, &support, &title_of(&args.examples))?, bad.chain(ignored).collect(), "IMAGE...")
     };
     let out = args.out.unwrap_or_else(|| PathBuf::from(format!("{}.task", title_of(&args.examples))));
+    let written = if out.exists() { "Replaced" } else { "Written" };
     task.save(&out)?;
-    notes.iter().for_each(|note: &String| println!("{note}"));
+    left_out(&notes);
     print(&task);
-    println!(
-        "Written: {} in {:.1} s. Next: siskin predict {} IMAGE...",
-        out.display(),
-        start.elapsed().as_secs_f64(),
-        out.display()
-    );
+    let (out, seconds) = (out.display(), start.elapsed().as_secs_f64());
+    say!("{written}: {out} in {seconds:.1} s. Next: siskin predict {out} {asks}");
     Ok(())
+}
+
+/// What was not used, the first of it by name.
+fn left_out(notes: &[String]) {
+    const NAMED: usize = 5;
+    notes.iter().take(NAMED).for_each(|note| say!("left out: {note}"));
+    if notes.len() > NAMED {
+        say!("left out: {} more", notes.len() - NAMED);
+    }
 }
 
 /// What a task is, in a few lines.
 pub fn print(task: &Task) {
     match task.model() {
-        Some(model) => println!("Model {} (hash {})", model.name, &model.hash[..12.min(model.hash.len())]),
-        None => println!("Vectors of {} numbers, kernel and temperature learned from them", task.width()),
+        Some(model) => say!("Model {} (hash {})", model.name, &model.hash[..12.min(model.hash.len())]),
+        None => say!("Vectors of {} numbers, kernel and temperature learned from them", task.width()),
     }
-    println!("{} classes, {} examples:", task.classes().len(), task.labels().len());
+    say!("{} classes, {} examples:", task.classes().len(), task.labels().len());
     for (c, name) in task.classes().iter().enumerate() {
-        println!("  {name}  {}", task.labels().iter().filter(|&&label| label == c).count());
+        say!("  {name}  {}", task.labels().iter().filter(|&&label| label == c).count());
     }
     if let Some((right, of)) = task.calibration().held_out {
-        println!("Left out and predicted by the others, {right} of {of} examples were right.");
+        say!("Left out and predicted by the others, {right} of {of} examples were right.");
     }
-    println!("{}", task.calibration().said());
+    say!("{}", task.calibration().said());
 }

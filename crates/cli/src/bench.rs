@@ -51,7 +51,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
     })?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         print(&report);
     }
@@ -59,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 }
 
 fn print(report: &BenchReport) {
-    println!(
+    say!(
         "{}, {}, {} thread(s), f32 peak {:.0} GFLOP/s a core; medians of {} rounds",
         report.precision,
         report.instructions,
@@ -67,7 +67,7 @@ fn print(report: &BenchReport) {
         report.peak_gflop_per_core_second,
         report.repeats
     );
-    println!("{:38}{:>9}{:>9}{:>10}{:>9}{:>9}", "", "wall ms", "CPU ms", "images/s", "GFLOP/s", "of peak");
+    say!("{:38}{:>9}{:>9}{:>10}{:>9}{:>9}", "", "wall ms", "CPU ms", "images/s", "GFLOP/s", "of peak");
     for case in &report.cases {
         for (name, parts) in [("training", &case.train), ("test", &case.test)] {
             rows(case, name, parts, report.peak_gflop_per_core_second);
@@ -79,7 +79,7 @@ fn rows(case: &CaseReport, name: &str, parts: &Parts, peak: f64) {
     let title = format!("{} {} px, {}-way {}-shot, {name}", case.backbone, case.side, case.way, case.shot);
     let line = |label: &str, times: &Times, rest: String| {
         let cpu = times.cpu.map_or("-".into(), |cpu| format!("{:.1}", 1e3 * cpu));
-        println!("{label:38}{:>9.1}{cpu:>9}{rest}", 1e3 * times.wall);
+        say!("{label:38}{:>9.1}{cpu:>9}{rest}", 1e3 * times.wall);
     };
     line(&title, &parts.whole, format!("{:>10.0}", parts.images_per_second));
     let rate = format!(

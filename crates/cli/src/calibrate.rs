@@ -60,15 +60,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         )?;
     }
     if args.json {
-        println!("{json}");
+        say!("{json}");
     } else {
         print(&calibrated.measures);
         if args.released && calibrated.measures.released.is_none() {
-            println!(
+            say!(
                 "The published protocol tunes latent Gaussians; this method has none, so its rows are left out."
             );
         }
-        println!(
+        say!(
             "Written: calibration.json, reliability-raw.svg/.png and reliability-tuned.svg/.png in {}.",
             args.run.display()
         );
@@ -78,9 +78,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// The measures as a table.
 pub fn print(measures: &Calibration) {
-    println!("{:24} {:>8} {:>8} {:>8} {:>8} {:>8}", "", "accuracy", "ECE", "MCE", "NLL", "Brier");
+    say!("{:24} {:>8} {:>8} {:>8} {:>8} {:>8}", "", "accuracy", "ECE", "MCE", "NLL", "Brier");
     let row = |name: &str, m: &Measures| {
-        println!("{name:24} {:8.4} {:8.4} {:8.4} {:8.4} {:8.4}", m.accuracy, m.ece, m.mce, m.nll, m.brier);
+        say!("{name:24} {:8.4} {:8.4} {:8.4} {:8.4} {:8.4}", m.accuracy, m.ece, m.mce, m.nll, m.brier);
     };
     row("raw", &measures.raw);
     row(&format!("tuned (T = {:.3})", measures.temperature.value), &measures.tuned);

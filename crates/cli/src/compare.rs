@@ -84,7 +84,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             Err(error) => Err(error),
         };
         if stop.load(Ordering::Relaxed) {
-            println!("Stopped and saved. Give the same command again to go on.");
+            say!("Stopped and saved. Give the same command again to go on.");
             return Ok(());
         }
         let result = result.map_err(|error| error.to_string());
@@ -198,10 +198,10 @@ fn write(compared: &Compared, out: &Path) -> anyhow::Result<()> {
 fn print(compared: &Compared, format: Format) -> anyhow::Result<()> {
     let comparison = &compared.comparison;
     match format {
-        Format::Text => print!("{}", comparison.text()),
-        Format::Markdown => print!("{}", comparison.markdown()),
-        Format::Csv => print!("{}", comparison.csv()),
-        Format::Json => println!("{}", serde_json::to_string_pretty(comparison)?),
+        Format::Text => say!("{}", comparison.text().trim_end()),
+        Format::Markdown => say!("{}", comparison.markdown().trim_end()),
+        Format::Csv => say!("{}", comparison.csv().trim_end()),
+        Format::Json => say!("{}", serde_json::to_string_pretty(comparison)?),
     }
     Ok(())
 }

@@ -16,27 +16,27 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    println!("siskin {} for {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
-    println!("\nProcessor");
+    say!("siskin {} for {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    say!("\nProcessor");
     let cores = std::thread::available_parallelism().map_or_else(|e| e.to_string(), |n| n.to_string());
-    println!("  cores            {cores}; used {}", rayon::current_num_threads());
+    say!("  cores            {cores}; used {}", rayon::current_num_threads());
     let sets: Vec<&str> = siskin_cpu::Isa::available().into_iter().map(siskin_cpu::Isa::name).collect();
-    println!("  vectors          {} (of {})", siskin_cpu::Isa::detect().name(), sets.join(", "));
+    say!("  vectors          {} (of {})", siskin_cpu::Isa::detect().name(), sets.join(", "));
 
-    println!("\nDevices");
+    say!("\nDevices");
     for device in [DeviceChoice::Cpu, DeviceChoice::Cuda, DeviceChoice::Wgpu, DeviceChoice::Metal] {
         match device.open() {
-            Ok(_) => println!("  {:16} ready", device.name()),
-            Err(why) => println!("  {:16} {why}", device.name()),
+            Ok(_) => say!("  {:16} ready", device.name()),
+            Err(why) => say!("  {:16} {why}", device.name()),
         }
     }
 
-    println!("\nEmbedded models");
+    say!("\nEmbedded models");
     for (name, bytes) in EMBEDDED {
         let model = Model::open(name)?;
-        println!("  {name}  {} bytes, hash {}", bytes.len(), &model.hash()[..12]);
+        say!("  {name}  {} bytes, hash {}", bytes.len(), &model.hash()[..12]);
         if let Some(test) = &model.card().test {
-            println!(
+            say!(
                 "    {}-way {}-shot: accuracy {:.2} ± {:.2} %, ECE {:.3} after tuning ({} test episodes of {})",
                 test.way,
                 test.shot,
@@ -47,18 +47,18 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 model.card().data.split(':').next().unwrap_or_default()
             );
         }
-        println!("    {}", try_out(&model)?);
+        say!("    {}", try_out(&model)?);
     }
 
-    println!("\nCache");
+    say!("\nCache");
     match args.cache.open() {
-        Err(why) => println!("  {why}"),
+        Err(why) => say!("  {why}"),
         Ok(cache) => {
-            println!("  folder           {}: {}", cache.folder().display(), state_of(cache.folder()));
+            say!("  folder           {}: {}", cache.folder().display(), state_of(cache.folder()));
             let names = cache.names();
             let list =
                 if names.is_empty() { "none yet (siskin data import)".into() } else { names.join(", ") };
-            println!("  imported data    {list}");
+            say!("  imported data    {list}");
         }
     }
     Ok(())

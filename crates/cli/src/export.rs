@@ -34,11 +34,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let stem = args.out.file_stem().map(|s| s.to_string_lossy().into_owned());
     let name = args.name.or(stem).unwrap_or_else(|| "model".into());
     let model = args.read.with_opener(args.read.on_bad(), |opener| {
-        export::from_run(&args.run, &name, &args.set, opener, &mut |line| println!("{line}"))
+        export::from_run(&args.run, &name, &args.set, opener, &mut |line| say!("{line}"))
     })?;
     model.export(&args.out)?;
     if let Some(test) = &model.card().test {
-        println!(
+        say!(
             "{}-way {}-shot on {} test episodes: accuracy {:.2} ± {:.2} % (95 % interval)",
             test.way,
             test.shot,
@@ -46,13 +46,17 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             100.0 * test.accuracy.mean,
             100.0 * test.accuracy.spread
         );
-        println!(
+        say!(
             "  as predicted: ECE {:.3}, NLL {:.3}; with T = {:.3} of validation: ECE {:.3}, NLL {:.3}",
-            test.raw.ece, test.raw.nll, test.temperature, test.tuned.ece, test.tuned.nll
+            test.raw.ece,
+            test.raw.nll,
+            test.temperature,
+            test.tuned.ece,
+            test.tuned.nll
         );
     }
     let bytes = std::fs::metadata(&args.out)?.len();
-    println!("Written: {} ({bytes} bytes, hash {}).", args.out.display(), &model.hash()[..12]);
-    println!("Next: siskin adapt FOLDER --model {}", args.out.display());
+    say!("Written: {} ({bytes} bytes, hash {}).", args.out.display(), &model.hash()[..12]);
+    say!("Next: siskin adapt FOLDER --model {}", args.out.display());
     Ok(())
 }

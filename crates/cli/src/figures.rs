@@ -40,7 +40,7 @@ fn write(folder: &Path, name: &str, svg: &str) -> anyhow::Result<()> {
     let path = folder.join(name);
     siskin_train::atomic::write(&path.with_extension("svg"), svg.as_bytes())?;
     siskin_train::atomic::write(&path.with_extension("png"), &render_png(svg, 2.0)?)?;
-    println!("{}.svg and .png", path.display());
+    say!("{}.svg and .png", path.display());
     Ok(())
 }
 

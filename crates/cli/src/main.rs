@@ -1,5 +1,8 @@
 //! The `siskin` command: one file a subcommand, nothing else.
 
+#[macro_use]
+mod out;
+
 mod adapt;
 mod bench;
 mod calibrate;

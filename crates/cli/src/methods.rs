@@ -6,8 +6,8 @@ use siskin_methods::MethodName;
 pub fn run() -> anyhow::Result<()> {
     let width = MethodName::ALL.iter().map(|m| m.name().len()).max().unwrap_or(0);
     for method in MethodName::ALL {
-        println!("{:width$}  {}  [paper: {}]", method.name(), method.about(), method.paper());
+        say!("{:width$}  {}  [paper: {}]", method.name(), method.about(), method.paper());
     }
-    println!("\nTrain one with: siskin train CONFIG --method NAME");
+    say!("\nTrain one with: siskin train CONFIG --method NAME");
     Ok(())
 }

@@ -32,7 +32,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let config = Config::parse(CONFIG, &args.set).context("the quickstart config")?;
-    println!(
+    say!(
         "Handwriting-like characters, drawn by the program: 5 classes it has never seen, one example of each."
     );
     let resumed = args.out.join("last.safetensors").exists();
@@ -40,14 +40,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         true => Run::resume(&args.out, opener),
         false => Run::start(&args.out, config.clone(), opener),
     })?;
-    println!("Training on {} episodes.", run.config().train.episodes);
+    say!("Training on {} episodes.", run.config().train.episodes);
     if crate::train::train(&mut run)? == Outcome::Stopped {
-        println!("Stopped and saved. Start it again to go on.");
+        say!("Stopped and saved. Start it again to go on.");
         return Ok(());
     }
     drop(run);
     let model = args.read.with_opener(args.read.on_bad(), |opener| Model::open(&args.out, &[], opener))?;
-    println!(
+    say!(
         "Testing on {} episodes of classes not seen in training.",
         model.config.test.batches * model.config.test.episodes
     );
@@ -65,13 +65,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let path = args.out.join("report.html");
     siskin_train::atomic::write(&path, page.html()?.as_bytes())?;
-    println!();
+    say!("");
     crate::test::print(&test);
     crate::calibrate::print(&calibrated.measures);
-    println!(
+    say!(
         "\nOpen {} in a browser: reliability diagram, an episode with its probabilities, the training curve.",
         path.display()
     );
-    println!("Next: siskin --help; your own images: docs/data.md");
+    say!("Next: siskin --help; your own images: docs/data.md");
     Ok(())
 }

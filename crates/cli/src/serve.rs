@@ -25,8 +25,9 @@ pub struct Args {
     /// The port; 0 takes a free one
     #[arg(long, default_value_t = 8080)]
     port: u16,
-    /// A run folder, an exported model file, or the name of an embedded model. May be given several times
-    #[arg(long = "model", value_name = "MODEL", default_value = EMBEDDED[0].0)]
+    /// A run folder or an exported model file. May be given several times; the first is used where a request names none.
+    /// The embedded model for drawings is always there too
+    #[arg(long = "model", value_name = "MODEL")]
     models: Vec<String>,
     /// Folder where tasks are kept [default: the folder for program data of this system]
     #[arg(long, value_name = "FOLDER")]
@@ -38,22 +39,28 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
     token_file: Option<PathBuf>,
     /// Megabytes of one request, at most
-    #[arg(long, value_name = "MB", default_value_t = Limits::default().max_body >> 20)]
-    max_body: usize,
+    #[arg(long, value_name = "MB", default_value_t = (Limits::default().max_body >> 20) as u32,
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    max_body: u32,
     /// Megapixels of one image, at most
-    #[arg(long, value_name = "MP", default_value_t = Limits::default().max_pixels / 1_000_000)]
-    max_megapixels: u64,
+    #[arg(long, value_name = "MP", default_value_t = (Limits::default().max_pixels / 1_000_000) as u32,
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    max_megapixels: u32,
     /// Images of one request, at most
-    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_images)]
-    max_images: usize,
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_images as u32,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    max_images: u32,
     /// Tasks, at most
-    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_tasks)]
-    max_tasks: usize,
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_tasks as u32,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    max_tasks: u32,
     /// Seconds a request may take to arrive
-    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().read_timeout.as_secs())]
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().read_timeout.as_secs(),
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
     read_timeout: u64,
     /// Seconds the work of a request may take
-    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().work_timeout.as_secs())]
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().work_timeout.as_secs(),
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
     work_timeout: u64,
 }
 
@@ -69,18 +76,23 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     anyhow::ensure!(token.as_deref() != Some(""), "The token is empty.");
     let state = args.state.or_else(default_state);
+    let embedded = EMBEDDED[0].0.to_owned();
+    let mut models = args.models;
+    if !models.contains(&embedded) {
+        models.push(embedded);
+    }
     let options = Options {
         address: SocketAddr::new(args.host, args.port),
         token,
-        models: args.models,
+        models,
         state: Some(
             state.context("This system names no folder for program data. Give one with --state FOLDER.")?,
         ),
         limits: Limits {
-            max_body: args.max_body << 20,
-            max_pixels: args.max_megapixels * 1_000_000,
-            max_images: args.max_images,
-            max_tasks: args.max_tasks,
+            max_body: (args.max_body as usize) << 20,
+            max_pixels: u64::from(args.max_megapixels) * 1_000_000,
+            max_images: args.max_images as usize,
+            max_tasks: args.max_tasks as usize,
             read_timeout: Duration::from_secs(args.read_timeout),
             work_timeout: Duration::from_secs(args.work_timeout),
             ..Limits::default()
@@ -88,10 +100,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     siskin_serve::run(&options, |ready| {
         ready.notes.iter().for_each(|note| eprintln!("note: {note}"));
-        println!("Models: {}. Tasks found: {}.", ready.models.join(", "), ready.tasks);
-        println!("Listening on http://{} (Ctrl-C stops it).", ready.address);
+        say!("Models: {}. Tasks found: {}.", ready.models.join(", "), ready.tasks);
+        say!("Listening on http://{} (Ctrl-C stops it).", ready.address);
     })?;
-    println!("Stopped.");
+    say!("Stopped.");
     Ok(())
 }
 

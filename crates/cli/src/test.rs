@@ -40,34 +40,22 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let json = serde_json::to_string_pretty(&report)?;
     siskin_train::atomic::write(&args.run.join("test.json"), json.as_bytes())?;
     if args.json {
-        println!("{json}");
+        say!("{json}");
     } else {
         print(&report);
-        println!("Written: test.json and test-episodes.jsonl in {}.", args.run.display());
+        say!("Written: test.json and test-episodes.jsonl in {}.", args.run.display());
     }
     Ok(())
 }
 
 /// The report in a few lines.
 pub fn print(report: &TestReport) {
-    let spec = &report.episode;
-    let several = match report.batches.len() {
-        1 => String::new(),
-        count => format!(" in {count} batches"),
-    };
-    println!(
-        "{}-way {}-shot, {} queries a class, {} episodes{several}, model after {} training episodes",
-        spec.way.max(),
-        spec.shot.max(),
-        spec.query,
-        report.episodes,
-        report.trained_episodes
-    );
+    say!("{}, model after {} training episodes", report.protocol(), report.trained_episodes);
     let line = |name: &str, of: &MeanSpread, what: &str| {
-        println!("  {name:8} {:.2} ± {:.2} %  (mean ± {what})", 100.0 * of.mean, 100.0 * of.spread);
+        say!("  {name:8} {:.2} ± {:.2} %  (mean ± {what})", 100.0 * of.mean, 100.0 * of.spread);
     };
     line("accuracy", &report.over_episodes, "95 % interval over episodes");
-    if !several.is_empty() {
+    if report.batches.len() > 1 {
         line("", &report.over_batches, "std over batches");
     }
 }

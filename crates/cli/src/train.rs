@@ -55,7 +55,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             args.read.with_opener(args.read.on_bad(), |opener| anyhow::Ok(Run::replay(folder, opener)?))?;
         for (first, report) in steps {
             let verdict = if report.taken { "the gradient is finite" } else { "the gradient is not finite" };
-            println!("episode {first}: loss {}, {verdict}", report.loss);
+            say!("episode {first}: loss {}, {verdict}", report.loss);
         }
         return Ok(());
     }
@@ -79,18 +79,18 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let outcome = train(&mut run)?;
     let folder = run.folder().path().display().to_string();
     match outcome {
-        Outcome::Stopped => println!(
+        Outcome::Stopped => say!(
             "Stopped at episode {} and saved. Go on with: siskin train --resume {folder}",
             run.trainer().episode()
         ),
         Outcome::Finished => {
             if let Some((accuracy, episode)) = run.trainer().best() {
-                println!("Best validation accuracy {:.2} % at episode {episode}.", 100.0 * accuracy);
+                say!("Best validation accuracy {:.2} % at episode {episode}.", 100.0 * accuracy);
             }
             if run.trainer().skipped() > 0 {
-                println!("{} steps were skipped because a gradient was not finite.", run.trainer().skipped());
+                say!("{} steps were skipped because a gradient was not finite.", run.trainer().skipped());
             }
-            println!("The run is in {folder}. Next: siskin test {folder}");
+            say!("The run is in {folder}. Next: siskin test {folder}");
         }
     }
     Ok(())
@@ -125,7 +125,7 @@ pub fn train_until(run: &mut Run, stop: &AtomicBool) -> anyhow::Result<Outcome> 
     bar.set_position(run.trainer().episode());
     bar.reset_eta();
     // A bar that nobody sees (output to a file) would swallow the lines too.
-    let say = |line: String| if bar.is_hidden() { println!("{line}") } else { bar.println(line) };
+    let say = |line: String| if bar.is_hidden() { say!("{line}") } else { bar.println(line) };
     let mut recent: VecDeque<(f64, f64)> = VecDeque::with_capacity(100);
     let outcome = run.train(stop, &mut |event| match event {
         Event::Step { episode, report } => {

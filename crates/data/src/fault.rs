@@ -117,7 +117,9 @@ impl Fault {
     pub fn advice(&self) -> &'static str {
         match self {
             Fault::Empty | Fault::Truncated => "fetch the file again from where it came",
-            Fault::UnknownFormat | Fault::Decode { .. } => "convert it to PNG or JPEG, or remove it",
+            Fault::UnknownFormat | Fault::Decode { .. } => {
+                "convert it to PNG or JPEG (HEIC and AVIF photos too), or remove it"
+            }
             Fault::TooManyPixels { .. } | Fault::TooManyBytes { .. } => {
                 "make the image smaller, or remove it"
             }

@@ -101,7 +101,7 @@ fn about_task(app: &App, entry: &Entry) -> Value {
 /// Forgets a task.
 pub async fn delete(State(app): Shared, Path(id): Path<String>) -> Answer<StatusCode> {
     let shared = app.clone();
-    app.work.run(move || shared.tasks.delete(&id)).await?;
+    app.work.run(move |_| shared.tasks.delete(&id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -172,7 +172,7 @@ pub async fn create(
     };
     check_count(&app, given.len())?;
     let shared = app.clone();
-    let entry = app.work.run(move || {
+    let entry = app.work.run(move |late| {
         let _room = read.room;
         let examples = given.into_iter().map(|g| {
             let image =
@@ -180,7 +180,11 @@ pub async fn create(
             Ok(Example { name: g.name, class: g.class, image })
         });
         let support = Support::new(classes, examples.collect::<Answer<Vec<_>>>()?)?;
-        let task = Task::adapt(&shared.models[model], &support, &settings.name)?;
+        let task = Task::adapt_until(&shared.models[model], &support, &settings.name, late)?;
+        // Nobody would learn its name.
+        if late.load(Ordering::Relaxed) {
+            return Err(siskin_app::Error::Stopped.into());
+        }
         shared.tasks.add(task, model, settings.keep)
     });
     let entry = entry.await?;
@@ -283,7 +287,7 @@ pub async fn predict(
     let ruling = entry.task.rules(&rules)?;
     let notes = ruling.notes().to_vec();
     let shared = app.clone();
-    let answered = app.work.run(move || {
+    let answered = app.work.run(move |_| {
         let _room = read.room;
         let decoded: Vec<Result<Image, String>> = images.iter().map(|bytes| decode(&shared, bytes)).collect();
         let good: Vec<Image> = decoded.iter().filter_map(|image| image.as_ref().ok()).cloned().collect();
@@ -334,6 +338,11 @@ fn check_count(app: &App, count: usize) -> Answer<()> {
 
 fn decode(app: &App, bytes: &[u8]) -> Result<Image, String> {
     decode_within(bytes, app.limits.max_pixels).map_err(|fault| format!("{fault}; {}", fault.advice()))
+}
+
+/// A path of ours, but nothing that can be done with it.
+pub async fn not_so() -> Refusal {
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not take this method; see /openapi.json")
 }
 
 /// A path that is none of ours.

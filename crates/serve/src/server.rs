@@ -135,6 +135,7 @@ fn routes(app: Arc<App>) -> Router {
         .route("/health", get(handlers::health))
         .merge(guarded)
         .fallback(handlers::nowhere)
+        .method_not_allowed_fallback(handlers::not_so)
         .layer(from_fn_with_state(app.clone(), metrics::layer))
         .with_state(app)
 }

@@ -4,6 +4,7 @@ use crate::error::{Answer, Refusal};
 use crate::options::Limits;
 use axum::http::StatusCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -40,28 +41,31 @@ impl Work {
         }
     }
 
-    /// Runs `job` on a thread for blocking work as soon as a core is free. A job that takes too long is answered for, and
-    /// keeps its core until it ends.
+    /// Runs `job` on a thread for blocking work as soon as a core is free. A job that takes too long is answered for and
+    /// told so by its flag; it keeps its core until it ends.
     pub async fn run<T: Send + 'static>(
         &self,
-        job: impl FnOnce() -> Answer<T> + Send + 'static,
+        job: impl FnOnce(&AtomicBool) -> Answer<T> + Send + 'static,
     ) -> Answer<T> {
         let started = tokio::time::Instant::now();
         let core = match tokio::time::timeout(self.wait, self.cores.clone().acquire_owned()).await {
             Ok(Ok(core)) => core,
             _ => return Err(busy()),
         };
+        let late = Arc::new(AtomicBool::new(false));
+        let told = late.clone();
         let job = tokio::task::spawn_blocking(move || {
-            let answer = job();
+            let answer = job(&told);
             drop(core);
             answer
         });
-        match tokio::time::timeout_at(started + self.wait, job).await {
+        match tokio::time::timeout(self.wait.saturating_sub(started.elapsed()), job).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => {
                 Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the work failed in an unforeseen way"))
             }
             Err(_) => {
+                late.store(true, Ordering::Relaxed);
                 let why = format!("the work took longer than {} s; send less at a time", self.wait.as_secs());
                 Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why))
             }

@@ -27,6 +27,19 @@ pub struct TestReport {
     pub trained_episodes: u64,
 }
 
+impl TestReport {
+    /// What was asked, in a line: `5-way 1-shot, 15 queries a class, 3000 episodes in 5 batches`.
+    pub fn protocol(&self) -> String {
+        let (spec, episodes) = (&self.episode, self.episodes);
+        let several = match self.batches.len() {
+            1 => String::new(),
+            count => format!(" in {count} batches"),
+        };
+        let (way, shot) = (spec.way.max(), spec.shot.max());
+        format!("{way}-way {shot}-shot, {} queries a class, {episodes} episodes{several}", spec.query)
+    }
+}
+
 /// `batches` batches of the config's test episodes from `split`. Batch `b` has seed `b`.
 pub fn episodes(model: &Model, split: SplitName, batches: u64) -> Result<Vec<Episode>> {
     let (spec, count) = (test_spec(&model.config), model.config.test.episodes);

@@ -30,7 +30,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<()> {
     let report = check(&args.data.open(OnBadImage::Skip, true)?);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         print_summary(&report);
         print_problems(&report);
@@ -49,38 +49,38 @@ pub fn count_problems(report: &Report) -> String {
 
 /// Counts, sizes and splits.
 pub fn print_summary(report: &Report) {
-    println!("{}: {} classes, {} images ({})", report.name, report.classes, report.images, report.layout);
+    say!("{}: {} classes, {} images ({})", report.name, report.classes, report.images, report.layout);
     if let (Some((small, n)), Some((large, m))) = (&report.smallest, &report.largest) {
-        println!("  images a class: {n} ({small}) to {m} ({large})");
+        say!("  images a class: {n} ({small}) to {m} ({large})");
     }
     if let Some([(a, b), (c, d)]) = report.sizes {
-        println!("  kept at {a} x {b} to {c} x {d} pixels; {} grey, {} colour", report.grey, report.colour);
+        say!("  kept at {a} x {b} to {c} x {d} pixels; {} grey, {} colour", report.grey, report.colour);
     }
     for split in &report.splits {
         let parts = SplitName::ALL.map(|name| {
             let (classes, images) = split.parts[name.index()];
             format!("{name} {classes} classes / {images} images")
         });
-        println!("  split {}: {}", split.name, parts.join(", "));
+        say!("  split {}: {}", split.name, parts.join(", "));
     }
     if report.splits.is_empty() {
-        println!("  no split; `siskin data split --help` says how to make one");
+        say!("  no split; `siskin data split --help` says how to make one");
     }
-    println!("  content {}", &report.content_hash[..16]);
+    say!("  content {}", &report.content_hash[..16]);
 }
 
 fn print_problems(report: &Report) {
     if !report.ignored.is_empty() {
-        println!("Not taken for images: {} files", report.ignored.len());
-        report.ignored.iter().take(MAX_IGNORED).for_each(|path| println!("  {path}"));
+        say!("Not taken for images: {} files", report.ignored.len());
+        report.ignored.iter().take(MAX_IGNORED).for_each(|path| say!("  {path}"));
         if report.ignored.len() > MAX_IGNORED {
-            println!("  and {} more", report.ignored.len() - MAX_IGNORED);
+            say!("  and {} more", report.ignored.len() - MAX_IGNORED);
         }
     }
     if report.problems.is_empty() {
-        println!("No problem was found.");
+        say!("No problem was found.");
     }
     for problem in &report.problems {
-        println!("PROBLEM {problem}\n  What to do: {}.", problem.advice());
+        say!("PROBLEM {problem}\n  What to do: {}.", problem.advice());
     }
 }

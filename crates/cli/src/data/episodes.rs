@@ -97,9 +97,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let opened = args.data.open(args.data.read.on_bad(), false)?;
     let sampler = args.episode.sampler(&opened)?;
     EpisodeList::write(&sampler, args.count, &args.out)?;
-    println!("{} episodes of {} are in {}.", args.count, opened.items.name(), args.out.display());
+    say!("{} episodes of {} are in {}.", args.count, opened.items.name(), args.out.display());
     if !sampler.skipped().is_empty() {
-        println!("{} classes or domains were too small and left out.", sampler.skipped().len());
+        say!("{} classes or domains were too small and left out.", sampler.skipped().len());
     }
     Ok(())
 }

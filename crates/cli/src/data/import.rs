@@ -51,7 +51,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let original = args.original.as_deref().map(parse_original).transpose()?;
     let Some(path) = args.path else {
         let about = original.context("Give a path, or --as ORIGINAL to hear where to get one.")?.about();
-        println!("{}\n{}\nGive: {}\nSplits: {}", about.what, about.get, about.give, about.splits);
+        say!("{}\n{}\nGive: {}\nSplits: {}", about.what, about.get, about.give, about.splits);
         return Ok(());
     };
     let begin = Instant::now();
@@ -72,15 +72,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     })?;
     let report = check(&opened);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
     }
     print_summary(&report);
     let how = if opened.cached { "It was in the cache already" } else { "It was read" };
-    println!("{how} ({:.1} s). Use it as: --data {name}", begin.elapsed().as_secs_f64());
+    say!("{how} ({:.1} s). Use it as: --data {name}", begin.elapsed().as_secs_f64());
     if !report.problems.is_empty() {
         let found = count_problems(&report);
-        println!("{found} found; `siskin data check --data {name}` names what is wrong.");
+        say!("{found} found; `siskin data check --data {name}` names what is wrong.");
     }
     Ok(())
 }

@@ -36,25 +36,29 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let all = json!({
             "cache": cache.folder(), "built_in": ["glyphs"], "imported": imported, "importable": originals,
         });
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        say!("{}", serde_json::to_string_pretty(&all)?);
         return Ok(());
     }
-    println!("Built in:\n  glyphs  handwriting-like characters, drawn on the spot; needs no file\n");
-    println!("Imported (cache: {}):", cache.folder().display());
+    say!("Built in:\n  glyphs  handwriting-like characters, drawn on the spot; needs no file\n");
+    say!("Imported (cache: {}):", cache.folder().display());
     if imported.is_empty() {
-        println!("  none yet; see `siskin data import --help`");
+        say!("  none yet; see `siskin data import --help`");
     }
     for (name, source) in imported {
         let gone = if source.path.exists() { "" } else { "  (the files are gone)" };
-        println!("  {name}  {}{gone}", source.path.display());
+        say!("  {name}  {}{gone}", source.path.display());
     }
-    println!("\nOriginal downloads that can be imported (nothing is downloaded for you):");
+    say!("\nOriginal downloads that can be imported (nothing is downloaded for you):");
     for about in Original::ALL.map(Original::about) {
-        println!(
+        say!(
             "  {}  {}\n    {}\n    Give: {}\n    Splits: {}",
-            about.name, about.what, about.get, about.give, about.splits
+            about.name,
+            about.what,
+            about.get,
+            about.give,
+            about.splits
         );
     }
-    println!("\nAny folder with one folder of images a class works as it is: --data PATH.");
+    say!("\nAny folder with one folder of images a class works as it is: --data PATH.");
     Ok(())
 }

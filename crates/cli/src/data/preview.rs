@@ -45,7 +45,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         None => contact_sheet(&args.shape.part().choose(&opened)?, args.classes, args.per_class, args.tile)?,
     };
     write_png(&image, &args.out)?;
-    println!(
+    say!(
         "{} x {} pixels of {} are in {}.",
         image.width,
         image.height,

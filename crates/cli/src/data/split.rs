@@ -63,11 +63,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return show(name, &opened.splits(Some(name))?, args.json);
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&count_splits(&opened))?);
+        say!("{}", serde_json::to_string_pretty(&count_splits(&opened))?);
         return Ok(());
     }
     if opened.schemes.is_empty() {
-        println!("{} has no split. Make one with --make TRAIN,VAL --out FILE.", opened.items.name());
+        say!("{} has no split. Make one with --make TRAIN,VAL --out FILE.", opened.items.name());
     }
     for scheme in &opened.schemes {
         show(&scheme.name, &opened.splits(Some(&scheme.name))?, false)?;
@@ -77,13 +77,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 fn show(title: &str, splits: &Splits, as_json: bool) -> anyhow::Result<()> {
     if as_json {
-        println!("{}", serde_json::to_string_pretty(&names(splits))?);
+        say!("{}", serde_json::to_string_pretty(&names(splits))?);
         return Ok(());
     }
-    println!("{title}");
+    say!("{title}");
     for name in SplitName::ALL {
         let split = splits.get(name);
-        println!(
+        say!(
             "  {:<6}{:>6} classes {:>8} images  of {}",
             name.as_str(),
             split.classes.len(),

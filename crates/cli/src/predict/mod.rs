@@ -23,12 +23,14 @@ const BATCH: usize = 64;
   siskin predict birds.task photos --level 0.95 --abstain 0.01
   siskin predict vectors.task new.npy --format csv     a task made from vectors
 
-A file that cannot be read is a row with its error; the run goes on. `possible` is a conformal set: it holds the true
-class at the level asked for, for images like those of the calibration. See docs/predict.md.")]
+A file that cannot be read is a row with its error; the run goes on, and fails only where nothing could be predicted.
+`possible` is a conformal set: it holds the true class at the level asked for, for images like those of the
+calibration. See docs/predict.md.")]
 pub struct Args {
     /// The task file that `siskin adapt` wrote
     task: PathBuf,
-    /// Images, folders of images, `-` for paths from standard input (one a line); for vectors .npy or .safetensors
+    /// Images, folders of images, `-` for paths from standard input (one a line); for a task of vectors .npy or
+    /// .safetensors files
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// The model of the task, if it is no longer where it was
@@ -88,9 +90,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         // A reader that has seen enough (`| head`) is no error.
         Err(e) if is_broken_pipe(&e) => Ok(()),
         Err(e) => Err(e),
+        Ok((0, _)) => anyhow::bail!("There was nothing to predict: no path was given."),
+        Ok((rows, bad)) if rows == bad => anyhow::bail!("Nothing could be predicted; each row says why."),
         Ok((_, 0)) => Ok(()),
         Ok((rows, bad)) => {
-            eprintln!("{bad} of {rows} files could not be read; their rows say why.");
+            eprintln!("{bad} of {rows} could not be read; their rows say why.");
             Ok(())
         }
     }
@@ -147,29 +151,53 @@ fn images(args: &Args, asked: &Asked<'_>, said: &mut dyn Said) -> anyhow::Result
     }
 }
 
-/// Files of vectors.
+/// Files of vectors. Rows and bad ones are counted; a file that cannot be used is one row.
 fn vectors(args: &Args, asked: &Asked<'_>, said: &mut dyn Said) -> anyhow::Result<(usize, usize)> {
     anyhow::ensure!(args.model.is_none(), "This task was made from vectors: it takes no --model.");
+    let lines = args.inputs.iter().any(|path| path.as_os_str() == "-");
+    anyhow::ensure!(
+        !lines,
+        "This task was made from vectors: name the .npy or .safetensors files instead of `-`."
+    );
     let (mut count, mut bad) = (0, 0);
+    let mut tell = |rows: Vec<Told>| {
+        count += rows.len();
+        bad += rows.iter().filter(|(_, row)| row.is_err()).count();
+        said.batch(&rows)
+    };
+    let width = asked.task.width();
     for path in &args.inputs {
         let name = path.display().to_string();
         let (dim, values) = match embeddings::read_vectors(path) {
-            Ok(read) => read,
+            Ok(read) if read.0 == width => read,
+            Ok((dim, _)) => {
+                let why = format!("its vectors have {dim} numbers, those of the task {width}");
+                tell(vec![(name, Err(why))])?;
+                continue;
+            }
             Err(e) => {
-                (count, bad) = (count + 1, bad + 1);
-                said.batch(&[(name, Err(e.to_string()))])?;
+                tell(vec![(name, Err(e.to_string()))])?;
                 continue;
             }
         };
         for (b, part) in values.chunks(BATCH * dim).enumerate() {
-            let values: Vec<f64> = part.iter().map(|&v| f64::from(v)).collect();
+            let finite = |vector: &[f32]| vector.iter().all(|v| v.is_finite());
+            let good = part.chunks_exact(dim).filter(|vector| finite(vector)).flatten();
+            let values: Vec<f64> = good.map(|&v| f64::from(v)).collect();
             let features = Features { rows: values.len() / dim, values, dim };
-            let rows = asked.rows(&features).with_context(|| name.clone())?;
-            let named = rows.into_iter().enumerate();
-            let rows: Vec<_> =
-                named.map(|(i, row)| (format!("{name}[{}]", b * BATCH + i), Ok(row))).collect();
-            count += rows.len();
-            said.batch(&rows)?;
+            let mut rows = match features.rows {
+                0 => Vec::new(),
+                _ => asked.rows(&features).with_context(|| name.clone())?,
+            }
+            .into_iter();
+            let told = part.chunks_exact(dim).enumerate().map(|(i, vector)| {
+                let row = match finite(vector) {
+                    true => rows.next().ok_or_else(|| "no answer came".to_string()),
+                    false => Err("it holds a number that is not finite".into()),
+                };
+                (format!("{name}[{}]", b * BATCH + i), row)
+            });
+            tell(told.collect())?;
         }
     }
     said.end()?;

@@ -2,7 +2,7 @@
 
 use super::rows::{Said, Told};
 use super::{Out, shortened};
-use siskin_app::{Near, Row};
+use siskin_app::{Near, Row, percent};
 use std::io::Write;
 
 /// Widest path and answer shown.
@@ -23,8 +23,7 @@ impl<'a> Table<'a> {
     }
 
     fn begin(&mut self, rows: &[Told]) -> std::io::Result<[usize; 3]> {
-        let possible = format!("possible ({:.4}", 100.0 * self.level);
-        let possible = format!("{} %)", possible.trim_end_matches('0').trim_end_matches('.'));
+        let possible = format!("possible ({} %)", percent(self.level));
         let widest = |name: &str, of: &dyn Fn(&Told) -> usize| {
             rows.iter().map(of).max().unwrap_or(0).clamp(name.chars().count(), WIDEST)
         };

@@ -29,15 +29,11 @@ pub fn read(path: &Path) -> Result<Embeddings> {
 /// Reads vectors without labels: the length of one, and all values row by row.
 pub fn read_vectors(path: &Path) -> Result<(usize, Vec<f32>)> {
     let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
-    let (dim, vectors) = if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
-        npy_vectors(&bytes, path)?
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
+        npy_vectors(&bytes, path)
     } else {
         let tensors = SafeTensors::deserialize(&bytes).map_err(|e| fail(path, e.to_string()))?;
-        features(&tensors, path)?
-    };
-    match dim {
-        0 => Err(fail(path, "its vectors have no numbers")),
-        _ => Ok((dim, vectors)),
+        features(&tensors, path)
     }
 }
 
@@ -59,6 +55,7 @@ fn npy_vectors(bytes: &[u8], path: &Path) -> Result<(usize, Vec<f32>)> {
         return Err(fail(path, format!("its shape is {:?}, expected [rows, features]", array.shape)));
     };
     match array.values {
+        _ if dim == 0 => Err(fail(path, "its vectors have no numbers")),
         Values::Floats(vectors) => Ok((dim, vectors)),
         Values::Integers(_) => Err(fail(path, "it holds whole numbers; expected vectors of float32")),
     }
@@ -73,6 +70,9 @@ fn features(tensors: &SafeTensors<'_>, path: &Path) -> Result<(usize, Vec<f32>)>
             format!("`features` has the shape {:?}, expected [rows, features]", features.shape()),
         ));
     };
+    if dim == 0 {
+        return Err(fail(path, "its vectors have no numbers"));
+    }
     let data = features.data();
     let vectors = match features.dtype() {
         Dtype::F32 => data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
@@ -99,7 +99,7 @@ fn find<'a>(tensors: &SafeTensors<'a>, names: [&str; 3], path: &Path) -> Result<
 
 fn from_npy(bytes: &[u8], path: &Path) -> Result<Parts> {
     let (dim, vectors) = npy_vectors(bytes, path)?;
-    let rows = vectors.len().checked_div(dim).unwrap_or(0);
+    let rows = vectors.len() / dim;
     let labels_path = labels_beside(path)?;
     let bytes = std::fs::read(&labels_path).map_err(|source| Error::io("read", &labels_path, source))?;
     let array = npy::parse(&bytes, &labels_path)?;
@@ -124,7 +124,7 @@ fn from_safetensors(bytes: &[u8], path: &Path) -> Result<Parts> {
     let tensors = SafeTensors::deserialize(bytes).map_err(|e| fail(path, e.to_string()))?;
     let (dim, vectors) = features(&tensors, path)?;
     let labels = find(&tensors, ["labels", "targets", "y"], path)?;
-    let rows = vectors.len().checked_div(dim).unwrap_or(0);
+    let rows = vectors.len() / dim;
     if labels.shape() != [rows] {
         return Err(fail(path, format!("`labels` has the shape {:?}, expected [{rows}]", labels.shape())));
     }

@@ -7,9 +7,12 @@ use crate::fault::{BadFile, Fault};
 use crate::split::{Scheme, SplitName};
 use crate::{Error, Result};
 
-/// Endings of the names of image files. What a file really holds is found out when it is decoded.
-pub const IMAGE_EXTENSIONS: [&str; 12] =
-    ["jpg", "jpeg", "jpe", "png", "gif", "bmp", "webp", "tif", "tiff", "pgm", "ppm", "pnm"];
+/// Endings of the names of image files. What a file really holds is found out when it is decoded: the last four are images
+/// that cannot be read, and nobody wants them passed over in silence.
+pub const IMAGE_EXTENSIONS: [&str; 16] = [
+    "jpg", "jpeg", "jpe", "png", "gif", "bmp", "webp", "tif", "tiff", "pgm", "ppm", "pnm", "heic", "heif",
+    "avif", "jxl",
+];
 
 /// Whether a file's name ends as an image's does.
 pub fn is_image(path: &str) -> bool {

@@ -85,16 +85,7 @@ pub fn examine(name: &str, folder: &Path, settings: &[String], opener: &Opener<'
 impl Examined {
     /// The comparison in a line.
     pub(super) fn what(&self) -> String {
-        let spec = &self.test.episode;
-        format!(
-            "{}-way {}-shot on {}, {} queries a class, {} episodes in {} batches",
-            spec.way.max(),
-            spec.shot.max(),
-            self.data.0,
-            spec.query,
-            self.test.episodes,
-            self.test.batches.len()
-        )
+        format!("{}, on {}", self.test.protocol(), self.data.0)
     }
 
     /// Whether this method was tested on the very episodes of `other`.

@@ -162,9 +162,14 @@ fn accuracy_cells(row: &Row) -> Vec<String> {
         Some(d) => format!("{:+.2} ± {}", 100.0 * d.mean, percent(d.spread)),
         None => "–".into(),
     };
+    // One batch has no spread.
+    let spread = match row.over_batches.count {
+        1 => String::new(),
+        _ => format!(" ± {}", percent(row.over_batches.spread)),
+    };
     vec![
         row.name.clone(),
-        format!("{} ± {}", percent(row.over_batches.mean), percent(row.over_batches.spread)),
+        format!("{}{spread}", percent(row.over_batches.mean)),
         format!("± {}", percent(row.over_episodes.spread)),
         difference,
     ]
@@ -259,6 +264,14 @@ mod tests {
         let table = &sample().tables()[0];
         let widths: Vec<usize> = table.text().lines().skip(1).map(|l| l.chars().count()).collect();
         assert!(widths.windows(2).all(|w| w[0] == w[1]), "{widths:?}");
+    }
+
+    #[test]
+    fn one_batch_has_no_spread() {
+        let mut one = sample();
+        one.rows[0].over_batches.count = 1;
+        let rows = &one.tables()[0].rows;
+        assert_eq!([&rows[0][1], &rows[1][1]], ["90.12", "90.12 ± 0.34"]);
     }
 
     #[test]
