@@ -113,7 +113,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, images: Iterable[Any], labels: ArrayLike) -> FewShotClassifier:
         """Adapts to labelled images. Returns the classifier."""
         network = self._open()
-        classes, indices = np.unique(np.asarray(labels), return_inverse=True)
+        y = np.asarray(labels)
+        if y.ndim != 1:
+            raise ValueError(f"labels have the shape {y.shape}; expected a list with one label an image")
+        if y.dtype.kind == "f" and np.isnan(y).any():
+            raise ValueError("a label is NaN")
+        classes, indices = np.unique(y, return_inverse=True)
         task = network.adapt(_images(images), indices.tolist(), [str(c) for c in classes])
         return self._take(network, task, classes)
 
@@ -148,7 +153,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
         ``level``: the rate at which the lists hold the true class, for images like those of the calibration.
         ``abstain``: an image that looks stranger than all but this share of true members is none of the classes: it gets
-        ``None`` in place of a list. Without abstaining: ``abstain=None``.
+        ``None`` in place of a list. Without abstaining: ``abstain=None`` or 0.
         ``min_probability``: so does an image whose most probable class has less than this.
         What cannot be promised with this calibration is a warning.
         """

@@ -9,6 +9,7 @@ Everywhere ``p`` are probabilities [N, C] and ``y`` the true classes as numbers 
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal
 
 import numpy as np
@@ -78,8 +79,14 @@ def reliability(p: ArrayLike, y: ArrayLike, bins: int = PAPER_BINS) -> dict[str,
 
 
 def fit_temperature(p: ArrayLike, y: ArrayLike) -> float:
-    """The temperature T that makes ``sharpen(p, T)`` most probable on validation data."""
-    return _native.fit_temperature(_p(p), _y(y))
+    """The temperature T that makes ``sharpen(p, T)`` most probable on validation data.
+
+    Where no temperature is best (all predictions right, say: the surer the better), the last one tried is returned with a
+    warning."""
+    temperature, best = _native.fit_temperature(_p(p), _y(y))
+    if not best:
+        warnings.warn(f"no temperature is best on these data; {temperature:g} is the limit of the search", stacklevel=2)
+    return temperature
 
 
 def sharpen(p: ArrayLike, temperature: float) -> NDArray[np.float64]:

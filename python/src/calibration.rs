@@ -5,7 +5,7 @@ use crate::value_error;
 use numpy::{PyArray2, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use siskin_calib::{Conformal, Predictions, Probabilities, Reliability, SetRule, Temperature};
+use siskin_calib::{Conformal, Optimum, Predictions, Probabilities, Reliability, SetRule, Temperature};
 
 fn probabilities(p: &PyReadonlyArray2<'_, f64>) -> PyResult<Probabilities> {
     Probabilities::new(p.as_array().iter().copied().collect(), p.shape()[1]).map_err(value_error)
@@ -75,10 +75,11 @@ pub fn reliability<'py>(
     Ok(dict)
 }
 
-/// The temperature that minimises the negative log-likelihood.
+/// The temperature that minimises the negative log-likelihood, and whether it is a true minimum.
 #[pyfunction]
-pub fn fit_temperature(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>) -> PyResult<f64> {
-    Ok(Temperature::fit_predictions(&predictions(&p, labels)?).map_err(value_error)?.value)
+pub fn fit_temperature(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>) -> PyResult<(f64, bool)> {
+    let found = Temperature::fit_predictions(&predictions(&p, labels)?).map_err(value_error)?;
+    Ok((found.value, found.optimum == Optimum::Interior))
 }
 
 /// Probabilities at another temperature: p^(1/T), normalised.

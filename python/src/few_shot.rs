@@ -137,7 +137,7 @@ impl Network {
         abstain: Option<f64>,
         min_probability: f64,
     ) -> PyResult<Decisions> {
-        let rules = Rules { level, abstain, min_probability };
+        let rules = Rules { level, abstain: abstain.filter(|rate| *rate != 0.0), min_probability };
         let ruling = task.0.rules(&rules).map_err(value_error)?;
         let decided =
             self.answers(py, task, images)?.iter().map(|answer| ruling.decide(answer)).collect::<Vec<_>>();

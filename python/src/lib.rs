@@ -30,10 +30,15 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
     pyo3::exceptions::PyValueError::new_err(error.to_string())
 }
 
-/// Files that the system refuses become `OSError`, all else `ValueError`.
+/// Files that the system refuses become `OSError` (of the kind Python has for it, e.g. `FileNotFoundError`), all else
+/// `ValueError`.
 fn file_error(error: siskin_app::Error) -> PyErr {
-    match error {
-        siskin_app::Error::Io { .. } => pyo3::exceptions::PyOSError::new_err(error.to_string()),
-        _ => value_error(error),
+    let mut cause: Option<&dyn std::error::Error> = Some(&error);
+    while let Some(of) = cause {
+        if let Some(io) = of.downcast_ref::<std::io::Error>() {
+            return std::io::Error::new(io.kind(), error.to_string()).into();
+        }
+        cause = of.source();
     }
+    value_error(error)
 }

@@ -77,3 +77,8 @@ def test_conformal_sets_cover(data, rule):
 def test_bad_input_is_named(p, y, says):
     with pytest.raises(ValueError, match=says):
         calibration.ece(p, y)
+
+
+def test_no_best_temperature_is_a_warning():
+    with pytest.warns(UserWarning, match="no temperature is best"):
+        calibration.fit_temperature([[0.9, 0.1], [0.2, 0.8]], [0, 1])

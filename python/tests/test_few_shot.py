@@ -148,8 +148,17 @@ def test_mistakes_are_named(fitted, queries, tmp_path):
         FewShotClassifier().fit([image], ["one"])
     with pytest.raises(ValueError, match="no-such-model"):
         FewShotClassifier("no-such-model").embed([image])
-    with pytest.raises(ValueError, match="no-such-folder"):
+    with pytest.raises(FileNotFoundError, match="no-such-folder"):
         FewShotClassifier().fit_folder(tmp_path / "no-such-folder")
+    with pytest.raises(FileNotFoundError, match="gone.safetensors"):
+        FewShotClassifier(tmp_path / "gone.safetensors").embed([image])
+    with pytest.raises(OSError, match="no-such-folder"):
+        fitted.save(tmp_path / "no-such-folder" / "x.task")
+    with pytest.raises(ValueError, match="one label an image"):
+        FewShotClassifier().fit([image, image], [["a"], ["b"]])
+    with pytest.raises(ValueError, match="NaN"):
+        FewShotClassifier().fit([image, image], [0.0, float("nan")])
+    assert fitted.predict_set([image], abstain=0) == fitted.predict_set([image], abstain=None)
 
 
 def test_it_is_a_scikit_learn_estimator(fitted, queries):

@@ -79,6 +79,11 @@ fn damaged_files_are_refused_with_a_reason() {
     let mut flipped = whole.clone();
     *flipped.last_mut().unwrap() ^= 1;
     assert!(refused(&flipped).contains("checksum"), "{}", refused(&flipped));
+    // One digit of the temperature in the header.
+    let at = whole.windows(13).position(|w| w == b"temperature\\\"").unwrap() + 15;
+    let mut header = whole.clone();
+    header[at] = if header[at] == b'1' { b'2' } else { b'1' };
+    assert!(refused(&header).contains("checksum"), "{}", refused(&header));
     assert!(refused(EMBEDDED[0].1).contains("holds no task"));
     let mut newer = whole.clone();
     let version = br#"\"version\":"#;

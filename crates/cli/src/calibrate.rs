@@ -16,7 +16,7 @@ use std::path::PathBuf;
   siskin calibrate runs/omniglot --released        also by the protocol of the paper's published code
   siskin calibrate runs/omniglot --set test.shot=5
 
-The temperature is fitted by NLL on one batch of validation episodes; every figure shown is of the test episodes.")]
+The temperature is fitted by NLL on one batch of validation episodes; every other figure is of the test episodes.")]
 pub struct Args {
     /// The run folder that `siskin train` wrote.
     run: PathBuf,
@@ -82,6 +82,7 @@ pub fn print(measures: &Calibration) {
     let row = |name: &str, m: &Measures| {
         say!("{name:24} {:8.4} {:8.4} {:8.4} {:8.4} {:8.4}", m.accuracy, m.ece, m.mce, m.nll, m.brier);
     };
+    row("validation, raw", &measures.validation);
     row("raw", &measures.raw);
     row(&format!("tuned (T = {:.3})", measures.temperature.value), &measures.tuned);
     if let Some(released) = &measures.released {

@@ -122,13 +122,24 @@ fn mistakes_are_answered_with_what_to_do() {
     std::fs::write(at.join("cut.task"), &whole[..whole.len() - 9]).unwrap();
     std::fs::create_dir_all(at.join("one/only")).unwrap();
     std::fs::write(at.join("one/only/1.pgm"), drawing(0, 0)).unwrap();
+    for path in ["phone/a/1.pgm", "phone/b/2.HEIC", "hole/a/1.pgm", "hole/b/1.pgm", "hole/nothing/notes.txt"]
+    {
+        std::fs::create_dir_all(at.join(path).parent().unwrap()).unwrap();
+        let content = if path.ends_with("HEIC") { "no image that is known".into() } else { drawing(0, 0) };
+        std::fs::write(at.join(path), content).unwrap();
+    }
     for (args, says) in [
         (&["adapt", "one"][..], "only the class `only` was given"),
         (&["adapt", "nowhere"][..], "nowhere"),
         (&["adapt", "letters", "--model", "nowhere"][..], "omniglot-conv4s"),
-        (&["predict", "cut.task", "new"][..], "not a whole file"),
+        (&["adapt", "phone"][..], "2.HEIC"),
+        (&["adapt", "hole"][..], "nothing has no image"),
+        (&["predict", "cut.task", "new"][..], "not a whole one"),
+        (&["predict", "t.task", "gone.png"][..], "Nothing could be predicted"),
+        (&["predict", "t.task", "hole/nothing"][..], "Nothing could be predicted"),
+        (&["serve", "--max-body", "0"][..], "1..=4096"),
         (&["predict", "t.task", "new", "--level", "1"][..], "between 0 and 1"),
-        (&["predict", "letters/ring/0.pgm", "new"][..], "not a whole file"),
+        (&["predict", "letters/ring/0.pgm", "new"][..], "no task file"),
         (&["serve", "--host", "0.0.0.0", "--port", "0", "--state", "s"][..], "give a token"),
         (&["serve", "--port", "0", "--model", "nowhere", "--state", "s"][..], "nowhere"),
     ] {
@@ -136,8 +147,53 @@ fn mistakes_are_answered_with_what_to_do() {
         assert!(!output.status.success(), "{args:?} should fail");
         assert!(text(&output.stderr).contains(says), "{args:?}: {}", text(&output.stderr));
     }
+    let skipped = good(&["adapt", "hole", "--on-bad-image", "skip"], at);
+    assert!(
+        skipped.contains("left out: ") && skipped.contains("hole/nothing: no image of a class"),
+        "{skipped}"
+    );
+    assert!(good(&["adapt", "letters", "--out", "t.task"], at).contains("Replaced: t.task"));
     assert!(good(&["doctor"], at).contains("all right"));
     assert!(good(&["completions", "bash"], at).contains("_siskin"));
+}
+
+/// A .npy file of floats, [rows, cols].
+fn npy(path: &Path, cols: usize, values: &[f32]) {
+    let shape = format!("({}, {cols})", values.len() / cols);
+    let mut head = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+    head.extend(std::iter::repeat_n(' ', 63 - (10 + head.len()) % 64));
+    head.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((head.len() as u16).to_le_bytes());
+    bytes.extend(head.bytes());
+    bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn vectors_are_answered_row_by_row_and_bad_ones_stay_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let x: Vec<f32> = (0..20).flat_map(|i| [(i % 2) as f32, (i % 3) as f32 / 9.0, 1.0]).collect();
+    npy(&at.join("x.npy"), 3, &x);
+    let labels: Vec<String> = (0..20).map(|i| format!("{}", i % 2)).collect();
+    let head = "{'descr': '|u1', 'fortran_order': False, 'shape': (20,), }";
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((head.len() as u16).to_le_bytes());
+    bytes.extend(head.bytes());
+    bytes.extend(labels.iter().map(|l| l.as_bytes()[0] - b'0'));
+    std::fs::write(at.join("labels.npy"), bytes).unwrap();
+    let said = good(&["adapt", "x.npy"], at);
+    assert!(said.contains("Next: siskin predict x.task VECTORS.npy"), "{said}");
+    npy(&at.join("q.npy"), 3, &[0.0, 0.1, 1.0, f32::NAN, 0.1, 1.0, 1.0, 0.1, 1.0]);
+    npy(&at.join("wide.npy"), 5, &[0.0; 10]);
+    let lines = good(&["predict", "x.task", "wide.npy", "q.npy", "--format", "jsonl"], at);
+    let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows[0]["error"].as_str().unwrap().contains("have 5 numbers, those of the task 3"), "{lines}");
+    assert!(rows[2]["error"].as_str().unwrap().contains("not finite"), "{lines}");
+    assert_eq!((&rows[1]["label"], &rows[3]["label"]), (&"0".into(), &"1".into()));
+    let both = run(&["adapt", "x.npy", "--model", "omniglot-conv4s"], at);
+    assert!(text(&both.stderr).contains("leave --model"), "{}", text(&both.stderr));
 }
 
 struct Server {
@@ -239,6 +295,7 @@ fn a_server_makes_tasks_answers_and_remembers() {
         ("POST", predict.as_str(), "Content-Type: application/json\r\n", b"{", 400),
         ("POST", predict.as_str(), "Content-Type: application/json\r\n", b"{\"images\": [], \"x\": 1}", 400),
         ("POST", &format!("{predict}?level=2"), IMAGE, query.as_bytes(), 422),
+        ("PUT", "/v1/tasks", "", b"", 405),
         ("POST", "/v1/tasks?model=other", FORM, &form(), 404),
         ("POST", "/v1/tasks", "Origin: https://evil.example\r\n", b"", 403),
     ] {

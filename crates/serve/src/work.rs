@@ -76,3 +76,29 @@ impl Work {
 fn busy() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server is busy; try again")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_takes_too_long_is_told_to_stop() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let limits = Limits { work_timeout: Duration::from_millis(50), ..Limits::default() };
+        let work = Work::new(&limits);
+        let ended = Arc::new(Semaphore::new(0));
+        let told = ended.clone();
+        let answer = runtime.block_on(work.run(move |late| {
+            while !late.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            told.add_permits(1);
+            Ok(())
+        }));
+        assert_eq!(answer.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+        // Without the flag the job would never end.
+        assert!(runtime.block_on(ended.acquire()).is_ok());
+        let endless = Limits { work_timeout: Duration::MAX, ..Limits::default() };
+        assert_eq!(runtime.block_on(Work::new(&endless).run(|_| Ok(7))).unwrap(), 7);
+    }
+}

@@ -58,6 +58,8 @@ pub struct ReleasedCalibration {
 /// What `siskin calibrate` finds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
+    /// Measures of the validation episodes, as they are: by these a choice between models is made.
+    pub validation: Measures,
     /// Test measures of the probabilities as they are.
     pub raw: Measures,
     /// The temperature fitted by NLL on validation.
@@ -89,8 +91,9 @@ pub fn calibrate(validation: &[Answer], test: &[Answer], with_released: bool) ->
         }
         _ => None,
     };
+    let (validation, tuned_measures) = (Measures::of(&on)?, Measures::of(&tuned)?);
     let measures =
-        Calibration { raw: Measures::of(&raw)?, temperature, tuned: Measures::of(&tuned)?, released };
+        Calibration { validation, raw: Measures::of(&raw)?, temperature, tuned: tuned_measures, released };
     Ok(Calibrated { measures, raw, tuned })
 }
 
