@@ -49,7 +49,8 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
     hyperparameters_ : dict
         ``tau``, ``prior_mean``, ``noise`` ("gaussian" only) and ``kernel_shape`` (variance, lengthscale or offset; the
         cosine kernel has none) as learned, the ``bound`` of the log evidence, its ``evaluations``, and whether learning
-        (``converged``) and the posterior (``posterior_converged``) came to rest.
+        (``converged``), the inference within each evaluation (``inner_converged``) and the posterior
+        (``posterior_converged``) came to rest.
 
     Examples
     --------

@@ -84,6 +84,7 @@ impl Classifier {
         dict.set_item("bound", learned.bound)?;
         dict.set_item("evaluations", learned.evaluations)?;
         dict.set_item("converged", learned.converged)?;
+        dict.set_item("inner_converged", learned.inner_converged)?;
         dict.set_item("posterior_converged", learned.posterior_converged)?;
         let kernel = self.0.fitted_kernel().map_err(value_error)?;
         dict.set_item("kernel_shape", kernel.has_shape().then(|| kernel.shape()))?;

@@ -42,6 +42,9 @@ impl Conformal {
         if !(alpha > 0.0 && alpha < 1.0) {
             return Err(Error::Parameter { name: "alpha", value: alpha, range: "between 0 and 1" });
         }
+        if let Some(index) = scores.iter().position(|s| !s.is_finite()) {
+            return Err(Error::BadValue { what: "conformal scores", index, value: scores[index] });
+        }
         let mut scores = scores.to_vec();
         scores.sort_by(f64::total_cmp);
         // 1 <= k, since alpha < 1; k = n + 1 asks for more than there is.
@@ -201,6 +204,14 @@ mod tests {
         let aps = Conformal { rule: SetRule::Aps, alpha: 0.1, threshold: Some(0.6 + 0.2 + 0.1) };
         assert_eq!(aps.set(&[0.6, 0.2, 0.1, 0.05, 0.05]), [0, 1, 2]);
         assert_eq!(aps.set(&[0.05, 0.1, 0.05, 0.2, 0.6]), [1, 3, 4]);
+    }
+
+    #[test]
+    fn a_score_that_is_no_number_is_refused() {
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let error = Conformal::of_scores(SetRule::Lac, &[0.1, 0.2, value], 0.3).unwrap_err();
+            assert!(matches!(error, Error::BadValue { index: 2, .. }), "{error}");
+        }
     }
 
     #[test]

@@ -56,13 +56,14 @@ fn run() -> Result<String, String> {
     Ok(format!(
         "{{\"log_loss\": {log_loss}, \"accuracy\": {}, \"fit_seconds\": {fit_seconds}, \
          \"predict_seconds\": {predict_seconds}, \"tau\": {}, \"prior_mean\": {}, \"lengthscale\": {lengthscale}, \"bound\": {}, \
-         \"evaluations\": {}, \"converged\": {}}}",
+         \"evaluations\": {}, \"converged\": {}, \"inner_converged\": {}}}",
         correct / n,
         learned.tau,
         learned.prior_mean,
         learned.bound,
         learned.evaluations,
-        learned.converged
+        learned.converged,
+        learned.inner_converged
     ))
 }
 

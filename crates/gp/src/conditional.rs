@@ -1,7 +1,7 @@
 //! The Gaussian `x ~ N(x | a, K) exp(b'x - x' W x / 2)` of a sampler's or a large task's sweep, one factorisation.
 
 use crate::Result;
-use crate::linalg::{cholesky, dot, gram_of_lower, logdet_of_factor, lower_inverse, mul_vec};
+use crate::linalg::{cholesky, dot, gram_of_lower, logdet_of_one_plus, lower_inverse, mul_vec};
 use faer::Mat;
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
@@ -32,7 +32,9 @@ impl Conditional {
             bj[j] += 1.0;
         }
         let l = cholesky(b, "I + W^1/2 K W^1/2")?;
-        Ok(Self { w: w.to_vec(), s, logdet: logdet_of_factor(&l), li: lower_inverse(&l) })
+        let diagonal: Vec<f64> = (0..n).map(|i| w[i] * k[(i, i)]).collect();
+        let logdet = logdet_of_one_plus(&diagonal, &l);
+        Ok(Self { w: w.to_vec(), s, logdet, li: lower_inverse(&l) })
     }
 
     /// `log det B`.

@@ -106,6 +106,16 @@ pub enum Error {
         /// Index of the failing pivot.
         pivot: usize,
     },
+    /// Class probabilities that do not sum to 1: the integrals failed.
+    #[error("the class probabilities of point {row} sum to {sum}, further from 1 than {tol:e}")]
+    NotNormalised {
+        /// The point.
+        row: usize,
+        /// What its probabilities sum to.
+        sum: f64,
+        /// How far from 1 the sum may be.
+        tol: f64,
+    },
     /// Labels of one class only: nothing to tell apart.
     #[error("all labels are 0: a classifier needs at least 2 classes")]
     OneClass,
@@ -123,6 +133,17 @@ pub enum Error {
         /// What is wrong, in words.
         problem: String,
     },
+}
+
+impl Error {
+    /// The same error of one row of an array, with the row it happened in.
+    pub(crate) fn in_row(self, row: usize) -> Self {
+        match self {
+            Self::NotFinite { what, col, value, .. } => Self::NotFinite { what, row, col, value },
+            Self::NotNormalised { sum, tol, .. } => Self::NotNormalised { row, sum, tol },
+            other => other,
+        }
+    }
 }
 
 /// The result type of this crate.

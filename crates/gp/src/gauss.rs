@@ -9,11 +9,12 @@ use std::sync::OnceLock;
 
 use faer::Mat;
 
-use crate::Result;
 use crate::linalg::{
-    add_symmetric_product, cholesky, dot, gram_of_lower, logdet_of_factor, lower_inverse, lower_product,
+    add_symmetric_product, cholesky, dot, gram_of_lower, logdet_of_one_plus, lower_inverse, lower_product,
     mirror, mul_vec, product, tmul_vec,
 };
+use crate::task::check_vector;
+use crate::{Error, Result};
 
 /// Eqs. (12d), (12e): moments of `q(x)` with precision `K^{-1} + W` and linear term `b + K^{-1} a`.
 #[derive(Debug, Clone)]
@@ -48,7 +49,19 @@ impl Gauss {
     /// The moments for kernel matrix `k` [N, N], site precisions `w >= 0`, linear term `b` and prior mean `a`, all [N].
     pub fn new(k: &Mat<f64>, w: &[f64], b: &[f64], a: &[f64]) -> Result<Self> {
         let n = w.len();
+        for (side, got) in [("rows", k.nrows()), ("columns", k.ncols())] {
+            if got != n {
+                return Err(Error::ShapeOf { what: "k", side, expected: n, got });
+            }
+        }
+        for (what, x) in [("w", w), ("b", b), ("a", a)] {
+            check_vector(what, x, n)?;
+        }
+        if let Some(&value) = w.iter().find(|w| **w < 0.0) {
+            return Err(Error::OutOfRange { what: "w", value, must: ">= 0" });
+        }
         let s: Vec<f64> = w.iter().map(|w| w.sqrt()).collect();
+        let diagonal: Vec<f64> = (0..n).map(|i| w[i] * k[(i, i)]).collect();
         let mut big_b = Mat::zeros(n, n);
         for j in 0..n {
             let (kj, bj) = (k.col_as_slice(j), big_b.col_as_slice_mut(j));
@@ -58,20 +71,20 @@ impl Gauss {
             bj[j] += 1.0;
         }
         let l = cholesky(big_b, "I + W^1/2 K W^1/2")?;
-        let logdet = logdet_of_factor(&l);
+        let logdet = logdet_of_one_plus(&diagonal, &l);
         let li = lower_inverse(&l);
 
         let g = weights_of_kernel(k, w, &s, &li, b, a);
         let shift = mul_vec(k, &g);
         let mu: Vec<f64> = a.iter().zip(&shift).map(|(a, d)| a + d).collect();
 
-        let (strong, weak): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| w[i] * k[(i, i)] > 1.0);
+        let (strong, weak): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| diagonal[i] > 1.0);
         let sk = Mat::from_fn(n, weak.len(), |i, j| s[i] * k[(i, weak[j])]);
         let v_weak = lower_product(li.as_ref(), sk.as_ref());
         let mut v = vec![0.0; n];
         for &i in &strong {
             let column = &li.col_as_slice(i)[i..];
-            v[i] = (1.0 - dot(column, column)) / w[i];
+            v[i] = (1.0 - dot(column, column)).max(0.0) / w[i];
         }
         for (j, &i) in weak.iter().enumerate() {
             let column = v_weak.col_as_slice(j);
@@ -360,10 +373,89 @@ mod tests {
         }
     }
 
+    /// One point and rank one, both known in closed form: with `t = s sum_n w_n u_n^2` and `e = s (u.r)^2/(1 + t)^2`,
+    /// `KL = (log(1 + t) - t/(1 + t) + e)/2`.
+    #[test]
+    fn the_kl_of_a_small_kernel_keeps_its_digits() {
+        let (u, w) = ([0.7, -1.3, 0.2], [0.2, 3.0, 0.04]);
+        let (b, a) = ([0.5, -0.4, 0.3], [-2.0, 0.1, -5.0]);
+        for n in [1, 3] {
+            for exponent in -12..=if n == 1 { 7 } else { 0 } {
+                let s = 10f64.powi(exponent);
+                let k = Mat::from_fn(n, n, |i, j| s * u[i] * u[j]);
+                let block = Gauss::new(&k, &w[..n], &b[..n], &a[..n]).unwrap();
+                let t: f64 = (0..n).map(|i| s * w[i] * u[i] * u[i]).sum();
+                let ur: f64 = (0..n).map(|i| u[i] * (b[i] - w[i] * a[i])).sum();
+                let want = 0.5 * (t.ln_1p() - t / (1.0 + t) + s * (ur / (1.0 + t)).powi(2));
+                assert!((block.logdet / t.ln_1p() - 1.0).abs() < 1e-14, "{n} {s:e}");
+                assert!((block.kl / want - 1.0).abs() < 1e-13, "{n} {s:e}: {:e} {want:e}", block.kl);
+            }
+        }
+    }
+
+    /// Many points of full rank: `log det(I + A) = tr A - tr A^2/2 + tr A^3/3 - ..`, and the Gaussian by the same series.
+    #[test]
+    fn the_kl_of_many_points_agrees_with_its_series() {
+        for exponent in [-10, -8, -6] {
+            let (k, w, b, a) = problem(40, 60, 5);
+            let k = k * faer::Scale(10f64.powi(exponent) / 60.0);
+            let n = w.len();
+            let w: Vec<f64> = w.iter().map(|w| w.min(3.0)).collect();
+            let block = Gauss::new(&k, &w, &b, &a).unwrap();
+            let aw = Mat::from_fn(n, n, |i, j| k[(i, j)] * w[j]);
+            let (second, trace) = (&aw * &aw, |m: &Mat<f64>| (0..n).map(|i| m[(i, i)]).sum::<f64>());
+            let third = &second * &aw;
+            let fourth = trace(&(&third * &aw));
+            let (t1, t2, t3) = (trace(&aw), trace(&second), trace(&third));
+            let logdet = t1 - t2 / 2.0 + t3 / 3.0 - fourth / 4.0;
+            assert!((block.logdet / logdet - 1.0).abs() < 1e-13, "{exponent}");
+            // w.v = tr(I - B^-1) = t1 - t2 + t3 - ..; g = r - W K r + W K W K r - ..
+            let r: Vec<f64> = (0..n).map(|i| b[i] - w[i] * a[i]).collect();
+            let mut g = r.clone();
+            for _ in 0..4 {
+                let kg = mul_vec(&k, &g);
+                g = (0..n).map(|i| r[i] - w[i] * kg[i]).collect();
+            }
+            let shift = dot(&mul_vec(&k, &g), &g);
+            let want = 0.5 * (t2 / 2.0 - 2.0 * t3 / 3.0 + 3.0 * fourth / 4.0 + shift);
+            assert!((block.kl / want - 1.0).abs() < 1e-10, "{exponent}: {:e} {want:e}", block.kl);
+        }
+    }
+
+    #[test]
+    fn variances_are_never_negative() {
+        // Equal points with strong sites: 1 - (B^-1)_nn rounds to either side of its value.
+        for seed in 0..200 {
+            let (k, w, b, a) = problem(6, 1, seed);
+            let w: Vec<f64> = w.iter().map(|w| 1e9 * w).collect();
+            let block = Gauss::new(&k, &w, &b, &a).unwrap();
+            assert!(block.v.iter().all(|v| *v >= 0.0), "seed {seed}: {:?}", block.v);
+        }
+    }
+
     #[test]
     fn what_is_no_kernel_is_refused() {
         let k = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 5.0 });
         let error = Gauss::new(&k, &[4.0, 4.0], &[0.0; 2], &[0.0; 2]).unwrap_err();
-        assert!(matches!(error, crate::Error::NotPositiveDefinite { pivot: 1, .. }));
+        assert!(matches!(error, Error::NotPositiveDefinite { pivot: 1, .. }));
+    }
+
+    #[test]
+    fn wrong_arguments_are_named() {
+        let k = Mat::<f64>::identity(2, 2);
+        let z = [0.0; 2];
+        let refused = |k: &Mat<f64>, w: &[f64], b: &[f64], a: &[f64]| Gauss::new(k, w, b, a).unwrap_err();
+        assert!(matches!(
+            refused(&Mat::zeros(3, 2), &z, &z, &z),
+            Error::ShapeOf { side: "rows", got: 3, .. }
+        ));
+        assert!(matches!(refused(&k, &[1.0; 3], &z, &z), Error::ShapeOf { expected: 3, got: 2, .. }));
+        assert!(matches!(refused(&k, &z, &[0.0], &z), Error::Shape { what: "b", expected: 2, got: 1 }));
+        assert!(matches!(refused(&k, &z, &z, &[0.0; 3]), Error::Shape { what: "a", .. }));
+        assert!(matches!(refused(&k, &[0.0, f64::NAN], &z, &z), Error::NotFinite { what: "w", row: 1, .. }));
+        assert!(matches!(refused(&k, &z, &[f64::INFINITY, 0.0], &z), Error::NotFinite { what: "b", .. }));
+        assert!(matches!(refused(&k, &[-1.0, 0.0], &z, &z), Error::OutOfRange { what: "w", .. }));
+        let nan = Mat::from_fn(2, 2, |_, _| f64::NAN);
+        assert!(matches!(refused(&nan, &z, &z, &z), Error::NotPositiveDefinite { .. }));
     }
 }

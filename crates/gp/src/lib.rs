@@ -5,8 +5,8 @@
 //! their gradients, so that kernels can be learned. It knows no images and no neural network.
 //!
 //! ```
-//! use faer::{Mat, mat};
 //! use siskin_gp::Task;
+//! use siskin_gp::faer::{Mat, mat};
 //! use siskin_gp::inference::{Order, Start, Stop, infer};
 //! use siskin_gp::kernels::{Kernel, KernelKind};
 //! use siskin_gp::predict::Posterior;
@@ -54,12 +54,17 @@ pub mod polya_gamma;
 pub mod predict;
 pub mod quadrature;
 mod query;
+#[cfg(test)]
+mod renaming;
 pub mod special;
 mod task;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod twin;
+
+/// The matrices of this crate's interface.
+pub use faer;
 
 pub use error::{Error, Result};
 pub use query::{Query, QueryGradient};

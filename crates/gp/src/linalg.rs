@@ -12,7 +12,7 @@ use faer::{Accum, Mat, MatRef, Par};
 use crate::{Error, Result};
 
 /// The lower Cholesky factor `L` of a symmetric matrix (its lower half is read): `A = L L'`, zeros above.
-pub fn cholesky(mut a: Mat<f64>, what: &'static str) -> Result<Mat<f64>> {
+pub(crate) fn cholesky(mut a: Mat<f64>, what: &'static str) -> Result<Mat<f64>> {
     let n = a.nrows();
     let mut memory = MemBuffer::new(cholesky_in_place_scratch::<f64>(n, Par::Seq, Default::default()));
     let done = cholesky_in_place(
@@ -37,26 +37,44 @@ pub fn cholesky(mut a: Mat<f64>, what: &'static str) -> Result<Mat<f64>> {
 }
 
 /// `log det(L L') = 2 sum_i log L_ii`.
-pub fn logdet_of_factor(l: &Mat<f64>) -> f64 {
+pub(crate) fn logdet_of_factor(l: &Mat<f64>) -> f64 {
     2.0 * (0..l.nrows()).map(|i| l[(i, i)].ln()).sum::<f64>()
 }
 
+/// `log det(I + A)` from the diagonal of a semi-definite `A` and the factor `L L' = I + A`:
+/// `sum_j log(1 + d_j)`, `d_j = A_jj - sum_{k<j} L_jk^2`. A small `A` keeps its digits, which `log L_jj` near 0 would lose.
+pub(crate) fn logdet_of_one_plus(diagonal: &[f64], l: &Mat<f64>) -> f64 {
+    let n = diagonal.len();
+    let mut d = diagonal.to_vec();
+    for k in 0..n {
+        for (d, l) in d[k + 1..].iter_mut().zip(&l.col_as_slice(k)[k + 1..]) {
+            *d -= l * l;
+        }
+    }
+    let pivot = |j: usize| {
+        // No pivot of a positive A is below 1: what falls below is rounding.
+        let d = if diagonal[j] > 0.0 { d[j].max(0.0) } else { d[j] };
+        if d.abs() < 0.5 { d.ln_1p() } else { 2.0 * l[(j, j)].ln() }
+    };
+    (0..n).map(pivot).sum()
+}
+
 /// `L^{-1}` of a lower triangular matrix, zeros above.
-pub fn lower_inverse(l: &Mat<f64>) -> Mat<f64> {
+pub(crate) fn lower_inverse(l: &Mat<f64>) -> Mat<f64> {
     let mut inverse = Mat::zeros(l.nrows(), l.ncols());
     invert_lower_triangular(inverse.as_mut(), l.as_ref(), Par::Seq);
     inverse
 }
 
 /// `A B`.
-pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
+pub(crate) fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
     let mut out = Mat::zeros(a.nrows(), b.ncols());
     matmul::matmul(out.as_mut(), Accum::Replace, a, b, 1.0, Par::Seq);
     out
 }
 
 /// `L B` with `L` lower triangular.
-pub fn lower_product(l: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
+pub(crate) fn lower_product(l: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
     let mut out = Mat::zeros(l.nrows(), b.ncols());
     triangular::matmul(
         out.as_mut(),
@@ -73,7 +91,7 @@ pub fn lower_product(l: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
 }
 
 /// `L' L` of a lower triangular matrix, both halves filled.
-pub fn gram_of_lower(l: &Mat<f64>) -> Mat<f64> {
+pub(crate) fn gram_of_lower(l: &Mat<f64>) -> Mat<f64> {
     let mut out = Mat::zeros(l.nrows(), l.ncols());
     triangular::matmul(
         out.as_mut(),
@@ -91,7 +109,7 @@ pub fn gram_of_lower(l: &Mat<f64>) -> Mat<f64> {
 }
 
 /// Adds `alpha A B` to the lower half of `out`, for a product known to be symmetric; [`mirror`] completes it.
-pub fn add_symmetric_product(out: &mut Mat<f64>, alpha: f64, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
+pub(crate) fn add_symmetric_product(out: &mut Mat<f64>, alpha: f64, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
     triangular::matmul(
         out.as_mut(),
         BlockStructure::TriangularLower,
@@ -106,7 +124,7 @@ pub fn add_symmetric_product(out: &mut Mat<f64>, alpha: f64, a: MatRef<'_, f64>,
 }
 
 /// Copies the lower half of a square matrix over its upper half.
-pub fn mirror(a: &mut Mat<f64>) {
+pub(crate) fn mirror(a: &mut Mat<f64>) {
     for j in 0..a.ncols() {
         for i in j + 1..a.nrows() {
             a[(j, i)] = a[(i, j)];
@@ -115,7 +133,7 @@ pub fn mirror(a: &mut Mat<f64>) {
 }
 
 /// `A x`.
-pub fn mul_vec(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
+pub(crate) fn mul_vec(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0; a.nrows()];
     for (j, &xj) in x.iter().enumerate() {
         for (o, &aij) in out.iter_mut().zip(a.col_as_slice(j)) {
@@ -126,12 +144,12 @@ pub fn mul_vec(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
 }
 
 /// `A' x`.
-pub fn tmul_vec(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
+pub(crate) fn tmul_vec(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
     (0..a.ncols()).map(|j| dot(a.col_as_slice(j), x)).collect()
 }
 
 /// `x'y`.
-pub fn dot(x: &[f64], y: &[f64]) -> f64 {
+pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(a, b)| a * b).sum()
 }
 
@@ -142,7 +160,7 @@ pub fn inner(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
 
 /// A sum that does not depend on the order of its terms: they are sorted first. Sums over classes go through here, so
 /// that renaming the classes permutes every result bit for bit.
-pub fn sum_any_order(terms: &mut [f64]) -> f64 {
+pub(crate) fn sum_any_order(terms: &mut [f64]) -> f64 {
     terms.sort_unstable_by(f64::total_cmp);
     terms.iter().sum()
 }
@@ -177,6 +195,30 @@ mod tests {
         assert_eq!(error, Error::NotPositiveDefinite { what: "the matrix", pivot: 1 });
         let nan = Mat::from_fn(2, 2, |_, _| f64::NAN);
         assert!(cholesky(nan, "nan").is_err());
+    }
+
+    #[test]
+    fn the_logarithm_of_a_determinant_near_one() {
+        // A diagonal A at any scale, and A = s u u' of both signs.
+        let u = [0.7, -1.3, 0.2, 0.9, 1.1];
+        let length: f64 = u.iter().map(|u| u * u).sum();
+        for exponent in -10..=7 {
+            let s = 10f64.powi(exponent);
+            let mut cases = vec![(Mat::from_fn(5, 5, |i, j| if i == j { s * u[i] * u[i] } else { 0.0 }), {
+                u.iter().map(|u| (s * u * u).ln_1p()).sum::<f64>()
+            })];
+            if s <= 0.1 {
+                for s in [s, -s] {
+                    cases.push((Mat::from_fn(5, 5, |i, j| s * u[i] * u[j]), (s * length).ln_1p()));
+                }
+            }
+            for (a, want) in cases {
+                let diagonal: Vec<f64> = (0..5).map(|i| a[(i, i)]).collect();
+                let l = cholesky(Mat::from_fn(5, 5, |i, j| f64::from(i == j) + a[(i, j)]), "a").unwrap();
+                let got = logdet_of_one_plus(&diagonal, &l);
+                assert!((got / want - 1.0).abs() < 4e-15, "{s:e}: {got:e} {want:e}");
+            }
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::inference::SignedGauss;
 use crate::likelihoods::logistic_softmax;
 use crate::linalg::{product, sum_any_order};
 use crate::quadrature::{Precision, probabilities::Predictive};
+use crate::task::check_matrix;
 use crate::{Error, Result, Task};
 
 /// q(F) on the labelled points, in units of x = f/tau, and the temperature that leads back to f.
@@ -29,10 +30,8 @@ pub struct Sites {
 impl Sites {
     /// q(F) with these sites: one factorisation for each class.
     pub fn posterior(&self, task: &Task) -> Result<Posterior> {
-        for m in [&self.b, &self.w] {
-            check_size("rows of the sites", task.points(), m.nrows())?;
-            check_size("columns of the sites", task.classes(), m.ncols())?;
-        }
+        check_matrix("b of the sites", &self.b, task.points(), task.classes())?;
+        check_matrix("w of the sites", &self.w, task.points(), task.classes())?;
         let x = task.standardise();
         let block = |c: usize| {
             SignedGauss::new(&x.k[c], self.w.col_as_slice(c), self.b.col_as_slice(c), x.a.col_as_slice(c))
@@ -59,6 +58,9 @@ impl Posterior {
         let blocks: Vec<SignedGauss> = blocks.into_iter().map(Into::into).collect();
         if blocks.len() < 2 {
             return Err(Error::Empty { what: "classes", needed: 2 });
+        }
+        for block in &blocks {
+            check_size("points of a block", blocks[0].g.len(), block.g.len())?;
         }
         Ok(Posterior { blocks, tau })
     }
@@ -91,15 +93,12 @@ impl Posterior {
     pub fn latent(&self, k_star: &[Mat<f64>], k_star_star: &Mat<f64>, a_star: &Mat<f64>) -> Result<Latent> {
         let (classes, queries) = (self.classes(), a_star.nrows());
         check_size("k_star (one matrix per class)", classes, k_star.len())?;
-        for m in [k_star_star, a_star] {
-            check_size("rows of k_star_star and a_star", queries, m.nrows())?;
-            check_size("columns of k_star_star and a_star", classes, m.ncols())?;
-        }
+        check_matrix("k_star_star", k_star_star, queries, classes)?;
+        check_matrix("a_star", a_star, queries, classes)?;
         let (mut mean, mut var) = (Mat::zeros(queries, classes), Mat::zeros(queries, classes));
         let tau2 = self.tau * self.tau;
         for (c, block) in self.blocks.iter().enumerate() {
-            check_size("rows of k_star", block.g.len(), k_star[c].nrows())?;
-            check_size("columns of k_star", queries, k_star[c].ncols())?;
+            check_matrix("k_star", &k_star[c], block.g.len(), queries)?;
             // g belongs to x: k_*'/tau^2 g is the shift of x, and tau times that the shift of f.
             let g = Mat::from_fn(block.g.len(), 1, |i, _| block.g[i] / self.tau);
             let shift = product(k_star[c].transpose(), g.as_ref());
@@ -125,14 +124,13 @@ impl Latent {
         self.mean.ncols()
     }
 
-    /// Eq. (15a), by quadrature: class probabilities [M, C], each row scaled to sum to 1 (it does up to the error of the rule).
+    /// Eq. (15a), by quadrature: class probabilities [M, C], each row scaled to sum to 1. Before that it does so up to the
+    /// error of the rule; a sum ten times as far from 1 is an error.
     pub fn probs(&self, precision: Precision) -> Result<Mat<f64>> {
         let mut rule = Predictive::new(precision);
         self.rows(|m, s2, p| {
             rule.probs(m, s2, p)?;
-            let total = sum_any_order(&mut p.to_vec());
-            p.iter_mut().for_each(|p| *p /= total);
-            Ok(())
+            normalise(p, 10.0 * rule.error(s2))
         })
     }
 
@@ -161,12 +159,14 @@ impl Latent {
     /// Applies `one` to the standardised means and variances of each point.
     fn rows(&self, mut one: impl FnMut(&[f64], &[f64], &mut [f64]) -> Result<()>) -> Result<Mat<f64>> {
         let (points, classes) = (self.points(), self.classes());
+        check_size("rows of the variances", points, self.var.nrows())?;
+        check_size("columns of the variances", classes, self.var.ncols())?;
         let mut probs = Mat::zeros(points, classes);
         let mut p = vec![0.0; classes];
         for i in 0..points {
             let m: Vec<f64> = (0..classes).map(|c| self.mean[(i, c)] / self.tau).collect();
             let s2: Vec<f64> = (0..classes).map(|c| self.var[(i, c)] / (self.tau * self.tau)).collect();
-            one(&m, &s2, &mut p)?;
+            one(&m, &s2, &mut p).map_err(|error| error.in_row(i))?;
             for c in 0..classes {
                 probs[(i, c)] = p[c];
             }
@@ -183,6 +183,17 @@ pub fn entropy(probs: &Mat<f64>) -> Vec<f64> {
         .collect()
 }
 
+/// Scales probabilities to sum to 1, which they must do to `tol` before.
+fn normalise(p: &mut [f64], tol: f64) -> Result<()> {
+    let sum = sum_any_order(&mut p.to_vec());
+    let near = (sum - 1.0).abs() <= tol;
+    if !near {
+        return Err(Error::NotNormalised { row: 0, sum, tol });
+    }
+    p.iter_mut().for_each(|p| *p /= sum);
+    Ok(())
+}
+
 fn check_size(what: &'static str, expected: usize, got: usize) -> Result<()> {
     if expected == got { Ok(()) } else { Err(Error::Shape { what, expected, got }) }
 }
@@ -190,7 +201,7 @@ fn check_size(what: &'static str, expected: usize, got: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::SeedableRng;
+    use rand::{RngExt, SeedableRng};
 
     fn posterior(a: f64, tau: f64) -> Posterior {
         let k = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 0.3 }) * faer::Scale(1.0 / (tau * tau));
@@ -242,6 +253,60 @@ mod tests {
             assert!(((0..3).map(|c| exact[(i, c)]).sum::<f64>() - 1.0).abs() < 1e-15);
         }
         assert!(matches!(latent.probs_monte_carlo(0, &mut rng), Err(Error::Empty { .. })));
+    }
+
+    #[test]
+    fn what_is_no_number_is_named_with_its_row() {
+        let p = posterior(0.0, 1.0);
+        let k = vec![ones(2, 2, 0.3); 2];
+        let nan = |row: usize, col: usize| {
+            let mut m = ones(2, 2, 1.0);
+            m[(row, col)] = f64::NAN;
+            m
+        };
+        let error = p.latent(&k, &nan(1, 0), &ones(2, 2, 0.0)).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { what: "k_star_star", row: 1, col: 0, .. }));
+        let error = p.latent(&k, &ones(2, 2, 1.0), &nan(0, 1)).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { what: "a_star", row: 0, col: 1, .. }));
+        let error = p.latent(&[nan(1, 1), k[0].clone()], &ones(2, 2, 1.0), &ones(2, 2, 0.0)).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { what: "k_star", row: 1, col: 1, .. }));
+        let latent = Latent { mean: nan(1, 0), var: ones(2, 2, 1.0), tau: 1.0 };
+        let error = latent.probs(Precision::Fast).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { row: 1, col: 0, .. }), "{error}");
+        let latent = Latent { mean: ones(2, 2, 0.0), var: ones(1, 2, 1.0), tau: 1.0 };
+        assert!(matches!(latent.probs(Precision::Fast), Err(Error::Shape { expected: 2, got: 1, .. })));
+    }
+
+    /// Means to 60 and beyond, variances to 1e10.
+    #[test]
+    fn rows_sum_to_one_within_the_error_of_the_rule() {
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(8);
+        for precision in [Precision::Fast, Precision::Standard, Precision::Fine, Precision::Golden] {
+            let mut rule = Predictive::new(precision);
+            for i in 0..100 {
+                let classes = rng.random_range(2..21);
+                let (level, spread) = (rng.random_range(-60.0..10.0), rng.random_range(0.0..6.0f64).exp());
+                let size = 10f64.powf(rng.random_range(-6.0..if i < 90 { 7.0 } else { 10.0 }));
+                let m: Vec<f64> =
+                    (0..classes).map(|_| level + spread * rng.random_range(-1.0..1.0)).collect();
+                let s2: Vec<f64> = (0..classes).map(|_| size * rng.random_range(0.0..1.0)).collect();
+                let mut p = vec![0.0; classes];
+                rule.probs(&m, &s2, &mut p).unwrap();
+                let off = (sum_any_order(&mut p) - 1.0).abs();
+                assert!(off < 3.0 * rule.error(&s2), "{precision:?}: {off:e}, variances to {size:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_distribution_is_refused() {
+        for mut p in [vec![0.0, 0.0], vec![f64::NAN, 1.0], vec![0.5, 0.4], vec![f64::INFINITY, 0.0]] {
+            let error = normalise(&mut p, 1e-5).unwrap_err().in_row(3);
+            assert!(matches!(error, Error::NotNormalised { row: 3, .. }));
+        }
+        let mut p = vec![0.75, 0.250001];
+        normalise(&mut p, 1e-5).unwrap();
+        assert_eq!(p[0] + p[1], 1.0);
     }
 
     #[test]

@@ -72,6 +72,18 @@ impl Task {
         self.tau
     }
 
+    /// An error unless the task has this many points and classes.
+    pub(crate) fn check_size(&self, points: usize, classes: usize) -> Result<()> {
+        for (what, expected, got) in
+            [("points of the task", points, self.points()), ("classes of the task", classes, self.classes())]
+        {
+            if expected != got {
+                return Err(Error::Shape { what, expected, got });
+            }
+        }
+        Ok(())
+    }
+
     /// The same task in the units of x = f / tau: `K/tau^2`, `a/tau`, temperature 1. Bounds and probabilities are the same.
     pub fn standardise(&self) -> Standard<'_> {
         let scale = 1.0 / (self.tau * self.tau);
@@ -81,7 +93,7 @@ impl Task {
 
     /// The gradient in the units of the task from the cotangents of its standardised form:
     /// `dK = Kbar/tau^2`, `da = abar/tau`, `dtau = -(2 <dK, K> + <da, a>)/tau`.
-    pub fn gradient(&self, value: f64, kbar: Vec<Mat<f64>>, abar: Mat<f64>) -> Gradient {
+    pub(crate) fn gradient(&self, value: f64, kbar: Vec<Mat<f64>>, abar: Mat<f64>) -> Gradient {
         let scale = 1.0 / (self.tau * self.tau);
         let dk: Vec<Mat<f64>> = kbar.into_iter().map(|k| k * faer::Scale(scale)).collect();
         let da = abar * faer::Scale(1.0 / self.tau);
@@ -100,11 +112,11 @@ impl Task {
 #[derive(Debug, Clone)]
 pub struct Standard<'t> {
     /// `K/tau^2` of each class, [N, N].
-    pub k: Vec<Mat<f64>>,
+    pub(crate) k: Vec<Mat<f64>>,
     /// Labels, [N].
-    pub y: &'t [usize],
+    pub(crate) y: &'t [usize],
     /// `a/tau`, [N, C].
-    pub a: Mat<f64>,
+    pub(crate) a: Mat<f64>,
 }
 
 impl Standard<'_> {
@@ -161,6 +173,17 @@ pub(crate) fn check_matrix(what: &'static str, m: &Mat<f64>, rows: usize, cols: 
         }
     }
     Ok(())
+}
+
+/// Length and finiteness of a vector.
+pub(crate) fn check_vector(what: &'static str, x: &[f64], expected: usize) -> Result<()> {
+    if x.len() != expected {
+        return Err(Error::Shape { what, expected, got: x.len() });
+    }
+    match x.iter().position(|x| !x.is_finite()) {
+        Some(row) => Err(Error::NotFinite { what, row, col: 0, value: x[row] }),
+        None => Ok(()),
+    }
 }
 
 /// Refuses what is not symmetric to rounding, then makes it exactly so.

@@ -74,6 +74,16 @@ pub(crate) fn ranked_task(n: usize, c: usize, rank: usize, tau: f64, a: f64, see
     Task::new(k, y, a, tau).unwrap()
 }
 
+/// The task with class `c` renamed to `names[c]`.
+pub(crate) fn renamed(task: &Task, names: &[usize]) -> Task {
+    let mut old = vec![0; names.len()];
+    names.iter().enumerate().for_each(|(c, &new)| old[new] = c);
+    let k = old.iter().map(|&c| task.k()[c].clone()).collect();
+    let y = task.y().iter().map(|&c| names[c]).collect();
+    let a = Mat::from_fn(task.points(), names.len(), |i, c| task.a()[(i, old[c])]);
+    Task::new(k, y, a, task.tau()).unwrap()
+}
+
 /// Compares a gradient with central differences along random directions of K (that keep it positive semi-definite), a and
 /// tau: relative to the sum of the absolute terms of the directional derivative.
 pub(crate) fn assert_gradient(task: &Task, got: &Gradient, value: impl Fn(&Task) -> f64, tolerance: f64) {

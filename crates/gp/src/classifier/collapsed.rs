@@ -2,10 +2,10 @@
 
 use super::go_on;
 use crate::conditional::Conditional;
-use crate::inference::{Map, Sites};
+use crate::inference::{History, Map, Pair, Sites, squared_move};
 use crate::linalg::{dot, mul_vec, sum_any_order};
-use crate::special::Tilt;
-use crate::{Gradient, Result, Standard, Task};
+use crate::objective::Bound;
+use crate::{Error, Gradient, Result, Standard, Task};
 use faer::Mat;
 use std::sync::atomic::AtomicBool;
 
@@ -15,10 +15,12 @@ pub(super) struct Collapsed {
     pub(super) mu: Mat<f64>,
     pub(super) v: Mat<f64>,
     /// The sites these come from.
-    pub(super) sites: Sites,
+    pub(super) sites: Pair,
+    /// The sites they lead to.
+    next: Pair,
     /// The collapsed bound at the current q(F).
     pub(super) bound: f64,
-    /// Whether the last sweep gained less than asked.
+    /// Whether a further sweep would gain less than asked.
     pub(super) rested: bool,
     blocks: Vec<(Conditional, Vec<f64>)>,
 }
@@ -26,37 +28,59 @@ pub(super) struct Collapsed {
 /// Marginal means and variances to start from, [N, C] each.
 pub(super) type Marginals = (Mat<f64>, Mat<f64>);
 
+/// How far sweeps go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    /// This many sweeps at most.
+    pub(super) most: usize,
+    /// Or until a further one would gain less than this per point.
+    pub(super) rest: f64,
+}
+
 impl Collapsed {
-    /// Sweeps from `start` (the prior if none) until one gains less than `rest` per point, or `most` are done.
+    /// Sweeps from `start` (the prior if none). From the third on, the extrapolation of the last ones is tried first and
+    /// taken if the bound does not fall.
     pub(super) fn run(
         x: &Standard<'_>,
         start: Option<Marginals>,
-        most: usize,
-        rest: f64,
+        effort: Effort,
         cancelled: &AtomicBool,
     ) -> Result<Self> {
         let (mu, v) = start
             .unwrap_or_else(|| (x.a.clone(), Mat::from_fn(x.points(), x.classes(), |i, c| x.k[c][(i, i)])));
-        let mut state = Self::sweep(x, Sites::new(Map::Collapsed, x.y, &mu, &v), cancelled)?;
-        for _ in 1..most {
-            let next = Self::sweep(x, Sites::new(Map::Collapsed, x.y, &state.mu, &state.v), cancelled)?;
-            let gain = next.bound - state.bound;
-            state = next;
-            state.rested = gain < rest * x.points() as f64;
-            if state.rested {
-                break;
+        let mut state = Self::sweep(x, sites(x, &mu, &v), cancelled)?;
+        let mut history = History::default();
+        let mut sweeps = 1;
+        loop {
+            let gain = 0.5 * squared_move(&state.sites, &state.next, &state.mu, &state.v);
+            state.rested = gain < effort.rest * x.points() as f64;
+            if state.rested || sweeps >= effort.most {
+                return Ok(state);
             }
+            history.push(state.sites.clone(), state.next.clone());
+            if let Some(sites) = history.extrapolate(&state.mu, &state.v).filter(|sites| are_sites(&sites.w))
+            {
+                sweeps += 1;
+                match Self::sweep(x, sites, cancelled) {
+                    Ok(next) if next.bound >= state.bound => {
+                        state = next;
+                        continue;
+                    }
+                    Err(Error::Cancelled) => return Err(Error::Cancelled),
+                    _ => history.restart(),
+                }
+            }
+            sweeps += 1;
+            state = Self::sweep(x, state.next, cancelled)?;
         }
-        Ok(state)
     }
 
-    /// One Gaussian update of every class, and the bound
-    /// `sum_n (mu_y/2 - log 2cosh(c_y/2) - log sum_c (1 - e^rho_c)) - sum_c KL_c` after it.
-    fn sweep(x: &Standard<'_>, sites: Sites, cancelled: &AtomicBool) -> Result<Self> {
+    /// One Gaussian update of every class, and the collapsed bound after it.
+    fn sweep(x: &Standard<'_>, sites: Pair, cancelled: &AtomicBool) -> Result<Self> {
         let (n, classes) = (x.points(), x.classes());
         let (mut mu, mut v) = (Mat::zeros(n, classes), Mat::zeros(n, classes));
         let mut blocks = Vec::with_capacity(classes);
-        let mut terms = Vec::with_capacity(classes);
+        let mut kl = Vec::with_capacity(classes);
         for c in 0..classes {
             go_on(cancelled)?;
             let (k, a, w) = (&x.k[c], x.a.col_as_slice(c), sites.w.col_as_slice(c));
@@ -64,21 +88,17 @@ impl Collapsed {
             let g = block.weights(k, sites.b.col_as_slice(c), a);
             let shift = mul_vec(k, &g);
             let variances = block.variances(k);
-            terms.push(-0.5 * (block.logdet() - dot(w, &variances) + dot(&shift, &g)));
+            kl.push(0.5 * (block.logdet() - dot(w, &variances) + dot(&shift, &g)));
             for i in 0..n {
                 mu[(i, c)] = a[i] + shift[i];
                 v[(i, c)] = variances[i];
             }
             blocks.push((block, g));
         }
-        let mut bound = sum_any_order(&mut terms);
-        for i in 0..n {
-            let own = x.y[i];
-            let mut missing: Vec<f64> =
-                (0..classes).map(|c| -Tilt::new(mu[(i, c)], v[(i, c)]).rho.exp_m1()).collect();
-            bound += Tilt::new(-mu[(i, own)], v[(i, own)]).rho - sum_any_order(&mut missing).ln();
-        }
-        Ok(Self { mu, v, sites, bound, rested: false, blocks })
+        let next = Sites::new(Map::Collapsed, x.y, &mu, &v);
+        let bound = Bound::Collapsed.likelihood(x.y, &mu, &v, &next, &next) - sum_any_order(&mut kl);
+        let next = Pair { w: next.w, b: next.b };
+        Ok(Self { mu, v, sites, next, bound, rested: false, blocks })
     }
 
     /// The bound and its slope by the envelope rule, `dK = (g g' - R)/2`, `da = g`, in the units of the task.
@@ -96,11 +116,22 @@ impl Collapsed {
     }
 }
 
+/// The collapsed sites at given marginals.
+fn sites(x: &Standard<'_>, mu: &Mat<f64>, v: &Mat<f64>) -> Pair {
+    let sites = Sites::new(Map::Collapsed, x.y, mu, v);
+    Pair { w: sites.w, b: sites.b }
+}
+
+/// Whether precisions are those of sites: not negative.
+fn are_sites(w: &Mat<f64>) -> bool {
+    (0..w.ncols()).all(|c| w.col_as_slice(c).iter().all(|w| *w >= 0.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::inference::{Order, Start, Stop, infer};
-    use crate::objective::{Bound, bound_at_fixed_point};
+    use crate::objective::bound_at_fixed_point;
     use crate::testing::random_task;
 
     #[test]
@@ -108,11 +139,12 @@ mod tests {
         let task = random_task(8, 7, 3, 0.6);
         let x = task.standardise();
         let never = AtomicBool::new(false);
-        let careful = infer(&task, Order::Collapsed, &Start::Prior, Stop::Steps(3)).unwrap();
-        let quick = Collapsed::run(&x, None, 3, f64::NEG_INFINITY, &never).unwrap();
-        assert!((quick.bound - careful.trace[2]).abs() < 1e-10);
+        let run = |most, rest| Collapsed::run(&x, None, Effort { most, rest }, &never).unwrap();
+        let careful = infer(&task, Order::Collapsed, &Start::Prior, Stop::Steps(2)).unwrap();
+        let quick = run(2, 0.0);
+        assert!((quick.bound - careful.trace[1]).abs() < 1e-10);
         assert!((&quick.mu * faer::Scale(task.tau()) - careful.mu_f()).norm_max() < 1e-11);
-        let end = Collapsed::run(&x, None, 2000, f64::NEG_INFINITY, &never).unwrap().gradient(&task);
+        let end = run(2000, 1e-26).gradient(&task);
         let want =
             bound_at_fixed_point(&task, Bound::Collapsed, Order::Collapsed, &Start::Prior, 1e-12, 2000)
                 .unwrap();
@@ -120,7 +152,17 @@ mod tests {
         assert!(end.dk.iter().zip(&want.dk).all(|(a, b)| (a - b).norm_max() < 1e-9));
         assert!((end.dtau - want.dtau).abs() < 1e-8);
         // Running out of sweeps is told.
-        assert!(!Collapsed::run(&x, None, 2, 1e-9, &never).unwrap().rested);
-        assert!(Collapsed::run(&x, None, 2000, 1e-9, &never).unwrap().rested);
+        assert!(!run(2, 1e-9).rested);
+        assert!(run(2000, 1e-9).rested);
+    }
+
+    /// No variance and a prior mean of -800 in units of tau: `1 - e^rho` underflows, and the bound is finite all the same.
+    #[test]
+    fn far_below_zero_the_bound_is_finite() {
+        let a = Mat::from_fn(2, 2, |_, _| -800.0);
+        let task = Task::new(vec![Mat::zeros(2, 2); 2], vec![0, 1], a, 1.0).unwrap();
+        let never = AtomicBool::new(false);
+        let fit = Collapsed::run(&task.standardise(), None, Effort { most: 2, rest: 1e-9 }, &never).unwrap();
+        assert!(fit.bound.is_finite(), "{}", fit.bound);
     }
 }

@@ -6,7 +6,8 @@ use faer::{Mat, MatRef};
 
 /// The number of classes `1 + max y`; every one must occur, and at least two.
 pub(super) fn count_classes(y: &[usize]) -> Result<usize> {
-    let classes = 1 + *y.iter().max().ok_or(Error::Empty { what: "y", needed: 2 })?;
+    let largest = y.iter().max().ok_or(Error::Empty { what: "y", needed: 2 })?;
+    let classes = largest.saturating_add(1);
     // More classes than points means a class without an example; found without allocating by a label's size.
     let mut seen = vec![false; classes.min(y.len() + 1)];
     for &label in y {
@@ -126,6 +127,7 @@ mod tests {
         assert_eq!(count_classes(&[0, 0]), Err(Error::OneClass));
         assert_eq!(count_classes(&[0, 2]), Err(Error::EmptyClass { class: 1 }));
         assert_eq!(count_classes(&[1, usize::MAX - 1]), Err(Error::EmptyClass { class: 0 }));
+        assert_eq!(count_classes(&[0, usize::MAX]), Err(Error::EmptyClass { class: 1 }));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A classifier on plain vectors: `fit`, `predict_proba`, `predict`, `save`, `load`.
 //!
 //! ```
-//! use faer::Mat;
 //! use siskin_gp::classifier::GpClassifier;
+//! use siskin_gp::faer::Mat;
 //! // Two half-moons of three points each, the classes 0 and 1.
 //! let x = Mat::from_fn(6, 2, |i, j| [[0., 1.], [0.7, 0.7], [1., 0.], [1., 2.], [1.7, 1.7], [2., 1.]][i][j]);
 //! let mut model = GpClassifier::default();
@@ -36,7 +36,8 @@ pub enum Likelihood {
     /// `sigma(f_k / tau) / sum_c sigma(f_c / tau)`.
     #[default]
     LogisticSoftmax,
-    /// `exp(f_k / tau) / sum_c exp(f_c / tau)` with Laplace's approximation; probabilities by Monte Carlo with a fixed stream.
+    /// `exp(f_k / tau) / sum_c exp(f_c / tau)` with Laplace's approximation; probabilities by Monte Carlo with a fixed stream,
+    /// so renaming the classes permutes them up to the error of 1000 draws and not to the bit, as everywhere else.
     Softmax,
     /// `prod_{c != k} sigma((f_k - f_c) / tau)`, mean field over N (C - 1) differences: for small N C.
     OneVsEach,

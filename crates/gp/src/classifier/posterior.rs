@@ -1,6 +1,6 @@
 //! Bound, posterior and prediction of each likelihood.
 
-use super::collapsed::{Collapsed, Marginals};
+use super::collapsed::{Collapsed, Effort, Marginals};
 use super::{GpClassifier, Inference, Learned, Likelihood};
 use crate::exact::LabelRegression;
 use crate::gibbs::{root, stream};
@@ -21,11 +21,9 @@ use std::sync::atomic::AtomicBool;
 
 /// Sweeps of mean field or Newton steps at most.
 const SWEEPS: usize = 200;
-/// Sweeps for one evaluation of the collapsed bound that starts where another ended, and for the first one.
-const WARM_SWEEPS: usize = 2;
-const COLD_SWEEPS: usize = 12;
-/// The sweeps of a posterior rest when one gains less than this per point.
-const REST_GAIN: f64 = 5e-4;
+/// Collapsed sweeps rest when a further one would gain less than this per point. Then the bound does not depend on where
+/// they started, and its slope by the envelope rule is its own, both well within what the search for hyperparameters sees.
+const REST: Effort = Effort { most: SWEEPS, rest: 1e-7 };
 /// Draws for the probabilities of [`Likelihood::Softmax`].
 const DRAWS: usize = 1000;
 
@@ -36,6 +34,8 @@ pub(super) struct Objective {
     pub(super) dlevel: f64,
     /// In a prior mean shared by all points and classes.
     pub(super) dmean: f64,
+    /// Whether the inference within came to rest: only then are the slopes those of the value.
+    pub(super) converged: bool,
 }
 
 /// The bound of the log evidence; `state` carries q(F) from one call to the next and only saves sweeps.
@@ -49,37 +49,46 @@ pub(super) fn objective(
 ) -> Result<Objective> {
     let gaussian = settings.likelihood == Likelihood::Gaussian;
     let task = task(k, y, if gaussian { 1.0 } else { level }, mean)?;
-    let of = |g: Gradient| Objective { value: g.value, dmean: total(&g.da), dk: g.dk, dlevel: g.dtau };
-    match settings.likelihood {
+    let (g, converged) = match settings.likelihood {
         Likelihood::LogisticSoftmax => match settings.inference {
-            Inference::Collapsed => collapsed_bound(&task, state, &settings.cancelled).map(of),
-            Inference::Direct => direct_bound(&task).map(of),
+            Inference::Collapsed => collapsed_bound(&task, state, &settings.cancelled)?,
+            Inference::Direct => direct_bound(&task)?,
         },
-        Likelihood::Softmax => Ok(of(Laplace::new(&task, SWEEPS)?.gradient(&task))),
-        Likelihood::OneVsEach => Ok(of(OveMeanField::new(&task, SWEEPS, 1e-6)?.gradient(&task))),
+        Likelihood::Softmax => {
+            let fit = Laplace::new(&task, SWEEPS)?;
+            (fit.gradient(&task)?, fit.converged)
+        }
+        Likelihood::OneVsEach => {
+            let fit = OveMeanField::new(&task, SWEEPS, 1e-6)?;
+            (fit.gradient(&task)?, fit.converged)
+        }
         Likelihood::Gaussian => {
             let g = LabelRegression::new(&task, level)?.loss_gradient();
             let back = -(task.points() as f64) * task.classes() as f64;
             let dk = g.dk.into_iter().map(|d| d * Scale(back)).collect();
-            Ok(Objective { value: g.value * back, dk, dlevel: g.dnoise * back, dmean: total(&g.da) * back })
+            let (dlevel, dmean) = (g.dnoise * back, total(&g.da) * back);
+            return Ok(Objective { value: g.value * back, dk, dlevel, dmean, converged: true });
         }
-    }
+    };
+    Ok(Objective { value: g.value, dmean: total(&g.da), dk: g.dk, dlevel: g.dtau, converged })
 }
 
-/// The collapsed bound after some sweeps from where the last evaluation ended, and its slope by the envelope rule:
-/// generalised expectation maximisation, in which q(F) is carried along.
-fn collapsed_bound(task: &Task, state: &mut Option<Marginals>, cancelled: &AtomicBool) -> Result<Gradient> {
-    let most = if state.is_some() { WARM_SWEEPS } else { COLD_SWEEPS };
-    let fit = Collapsed::run(&task.standardise(), state.take(), most, REST_GAIN, cancelled)?;
+/// The collapsed bound after sweeps from where the last evaluation ended, and its slope by the envelope rule.
+fn collapsed_bound(
+    task: &Task,
+    state: &mut Option<Marginals>,
+    cancelled: &AtomicBool,
+) -> Result<(Gradient, bool)> {
+    let fit = Collapsed::run(&task.standardise(), state.take(), REST, cancelled)?;
     let gradient = fit.gradient(task);
     *state = Some((fit.mu, fit.v));
-    Ok(gradient)
+    Ok((gradient, fit.rested))
 }
 
 /// The direct bound at the end of natural-gradient ascent; its slope by the envelope rule.
-fn direct_bound(task: &Task) -> Result<Gradient> {
+fn direct_bound(task: &Task) -> Result<(Gradient, bool)> {
     let options = NaturalOptions { max_steps: 60, tolerance: 1e-4, precision: Precision::Fast };
-    Ok(natural_bound(task, options)?.0)
+    natural_bound(task, options).map(|(gradient, fit)| (gradient, fit.converged))
 }
 
 /// The sum of all entries, in an order that does not depend on the names of the classes.
@@ -208,7 +217,7 @@ fn collapsed_sites(
             let few = kernel.features(guess.x.as_ref())?;
             let few_k = kernel.scaled(&kernel.within(&few), task.classes());
             let few_task = self::task(few_k, guess.y, task.tau(), task.a()[(0, 0)])?;
-            let fit = Collapsed::run(&few_task.standardise(), None, SWEEPS, REST_GAIN, cancelled)?;
+            let fit = Collapsed::run(&few_task.standardise(), None, REST, cancelled)?;
             let posterior = Sites { b: fit.sites.b, w: fit.sites.w }.posterior(&few_task)?;
             let ks = kernel.scaled(&kernel.between(&few, features)?, task.classes());
             let kss = Mat::from_fn(task.points(), task.classes(), |i, c| task.k()[c][(i, i)]);
@@ -217,7 +226,7 @@ fn collapsed_sites(
             Some((latent.mean * Scale(1.0 / tau), latent.var * Scale(1.0 / (tau * tau))))
         }
     };
-    let fit = Collapsed::run(&task.standardise(), start, SWEEPS, REST_GAIN, cancelled)?;
+    let fit = Collapsed::run(&task.standardise(), start, REST, cancelled)?;
     Ok((Sites { b: fit.sites.b, w: fit.sites.w }, fit.rested))
 }
 
@@ -230,7 +239,8 @@ fn direct_sites(task: &Task) -> Result<(Sites, bool)> {
     Ok((Sites { b: fit.b, w }, fit.converged))
 }
 
-/// `E softmax(f / tau)` over correlated Gaussians by [`DRAWS`] draws of a fixed stream, each with its mirror image.
+/// `E softmax(f / tau)` over correlated Gaussians by [`DRAWS`] draws of a fixed stream, each with its mirror image. The draws
+/// go by the index of a class: here alone renaming the classes permutes the probabilities only within the Monte Carlo error.
 fn softmax_probs(mean: &Mat<f64>, cov: &[Mat<f64>], tau: f64) -> Result<Mat<f64>> {
     let c = mean.ncols();
     let mut probs = Mat::zeros(mean.nrows(), c);

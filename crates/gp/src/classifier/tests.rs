@@ -127,11 +127,31 @@ fn renaming_the_classes_permutes_the_probabilities() {
     let (x, y) = clusters(1);
     let to = [2, 0, 1];
     let renamed: Vec<usize> = y.iter().map(|&y| to[y]).collect();
-    let (mut a, mut b) = (GpClassifier::default(), GpClassifier::default());
-    a.fit(x.as_ref(), &y).unwrap();
-    b.fit(x.as_ref(), &renamed).unwrap();
-    let (a, b) = (a.predict_proba(x.as_ref()).unwrap(), b.predict_proba(x.as_ref()).unwrap());
-    assert!((0..3).all(|c| a.col(c) == b.col(to[c])));
+    for (likelihood, inference) in [
+        (Likelihood::LogisticSoftmax, Inference::Collapsed),
+        (Likelihood::LogisticSoftmax, Inference::Direct),
+        (Likelihood::Softmax, Inference::Collapsed),
+        (Likelihood::OneVsEach, Inference::Collapsed),
+        (Likelihood::Gaussian, Inference::Collapsed),
+    ] {
+        let fit = |y: &[usize]| {
+            let mut model = GpClassifier { likelihood, inference, ..Default::default() };
+            model.fit(x.as_ref(), y).unwrap();
+            (model.predictions(x.as_ref()).unwrap(), model.learned().unwrap().clone())
+        };
+        let ((a, learned), (b, same)) = (fit(&y), fit(&renamed));
+        assert_eq!(learned, same, "{likelihood:?} {inference:?}");
+        assert!(learned.converged && learned.inner_converged, "{likelihood:?} {inference:?} {learned:?}");
+        for c in 0..3 {
+            assert!(a.mean.col(c) == b.mean.col(to[c]) && a.var.col(c) == b.var.col(to[c]));
+            if likelihood == Likelihood::Softmax {
+                // Monte Carlo draws go by the index of a class.
+                assert!((a.probs.col(c) - b.probs.col(to[c])).norm_max() < 5.0 * 0.5 / 1000f64.sqrt());
+            } else {
+                assert!(a.probs.col(c) == b.probs.col(to[c]), "{likelihood:?} {inference:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -17,13 +17,13 @@ const RIDGE: f64 = 1e-11;
 
 /// The last sites and their targets, newest last.
 #[derive(Default)]
-pub(super) struct History {
+pub(crate) struct History {
     steps: VecDeque<(Pair, Pair)>,
 }
 
 impl History {
     /// Remembers sites and the target computed from them.
-    pub(super) fn push(&mut self, sites: Pair, target: Pair) {
+    pub(crate) fn push(&mut self, sites: Pair, target: Pair) {
         self.steps.push_back((sites, target));
         if self.steps.len() > DEPTH {
             self.steps.pop_front();
@@ -31,12 +31,12 @@ impl History {
     }
 
     /// Forgets all but the newest.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.steps.drain(..self.steps.len().saturating_sub(1));
     }
 
     /// The combination of targets with the smallest move, for marginals `mu`, `v` [N, C]; `None` with fewer than two steps.
-    pub(super) fn extrapolate(&self, mu: &Mat<f64>, v: &Mat<f64>) -> Option<Pair> {
+    pub(crate) fn extrapolate(&self, mu: &Mat<f64>, v: &Mat<f64>) -> Option<Pair> {
         let older = self.steps.len().checked_sub(1).filter(|&older| older > 0)?;
         let moves: Vec<Vec<Vec<f64>>> = self.steps.iter().map(|(s, t)| whitened(s, t, mu, v)).collect();
         let newest = &moves[older];
@@ -73,6 +73,13 @@ fn whitened(sites: &Pair, target: &Pair, mu: &Mat<f64>, v: &Mat<f64>) -> Vec<Vec
                 .collect()
         })
         .collect()
+}
+
+/// The square of the move from sites to their target: the variance under q(F) of the change of its log density, point by
+/// point. A step that makes the move gains about half of it.
+pub(crate) fn squared_move(sites: &Pair, target: &Pair, mu: &Mat<f64>, v: &Mat<f64>) -> f64 {
+    let step = whitened(sites, target, mu, v);
+    inner(&step, &step)
 }
 
 fn minus(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {

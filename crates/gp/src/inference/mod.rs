@@ -12,11 +12,13 @@ mod tape;
 
 use faer::Mat;
 
+pub(crate) use extrapolate::{History, squared_move};
+pub(crate) use natural::Pair;
 pub use natural::{Natural, NaturalOptions, natural};
 pub use signed::SignedGauss;
 pub use sites::{CLAMP, Map, MarginalsBar, Sites, SitesBar};
-pub use sweep::{State, Sweep};
-pub use tape::{PriorBar, Tape, Top};
+pub(crate) use sweep::{State, Sweep};
+pub(crate) use tape::{PriorBar, Tape, Top};
 
 use crate::gauss::Gauss;
 use crate::objective::Bound;
@@ -186,18 +188,8 @@ fn largest_change(x: &crate::Standard<'_>, before: &State, after: &State) -> f64
 mod tests {
     use super::*;
     use crate::objective::{Bound, bound};
-    use crate::testing::ranked_task;
+    use crate::testing::{ranked_task, renamed};
     use proptest::prelude::*;
-
-    /// The task with class `c` renamed to `names[c]`.
-    fn renamed(task: &Task, names: &[usize]) -> Task {
-        let mut old = vec![0; names.len()];
-        names.iter().enumerate().for_each(|(c, &new)| old[new] = c);
-        let k = old.iter().map(|&c| task.k()[c].clone()).collect();
-        let y = task.y().iter().map(|&c| names[c]).collect();
-        let a = Mat::from_fn(task.points(), names.len(), |i, c| task.a()[(i, old[c])]);
-        Task::new(k, y, a, task.tau()).unwrap()
-    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]

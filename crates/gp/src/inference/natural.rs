@@ -80,9 +80,9 @@ struct State {
 
 /// Precisions and linear terms of all sites, [N, C] each.
 #[derive(Clone)]
-pub(super) struct Pair {
-    pub w: Mat<f64>,
-    pub b: Mat<f64>,
+pub(crate) struct Pair {
+    pub(crate) w: Mat<f64>,
+    pub(crate) b: Mat<f64>,
 }
 
 impl Pair {
@@ -170,10 +170,7 @@ pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> 
         if state.sites.distance(&target) <= ROUGH.max(options.tolerance)
             && state.precision != options.precision
         {
-            state.refine(task, options.precision)?;
-            if let Some(last) = bounds.last_mut() {
-                *last = state.bound;
-            }
+            refine(task, &mut state, options.precision, &mut bounds)?;
             target = state.target();
         }
         if state.sites.distance(&target) <= options.tolerance {
@@ -181,17 +178,19 @@ pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> 
         }
         history.push(state.sites.clone(), target.clone());
         match step(task, &state, &target, &mut history, &mut halvings)? {
-            Some(next) => state = next,
+            Some(next) => {
+                state = next;
+                bounds.push(state.bound);
+            }
             // No step of any size raises the bound beyond the error of the integrals.
             None if state.precision == options.precision => break,
-            None => state.refine(task, options.precision)?,
+            None => {
+                refine(task, &mut state, options.precision, &mut bounds)?;
+                history = History::default();
+            }
         }
-        bounds.push(state.bound);
     }
-    state.refine(task, options.precision)?;
-    if let Some(last) = bounds.last_mut() {
-        *last = state.bound;
-    }
+    refine(task, &mut state, options.precision, &mut bounds)?;
     if state.blocks.is_empty() {
         // No step was taken.
         state = State::new(task, state.sites, options.precision)?;
@@ -199,6 +198,15 @@ pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> 
     let residual = state.sites.distance(&state.target());
     let converged = residual <= options.tolerance;
     Ok(Natural { blocks: state.blocks, b: state.sites.b, bounds, residual, converged, halvings })
+}
+
+/// The same q(F) with better integrals: no step, but the last bound known better.
+fn refine(task: &Standard<'_>, state: &mut State, precision: Precision, bounds: &mut [f64]) -> Result<()> {
+    state.refine(task, precision)?;
+    if let Some(last) = bounds.last_mut() {
+        *last = state.bound;
+    }
+    Ok(())
 }
 
 /// The extrapolation of the last steps if there is one that the bound allows, else a step towards the target.
@@ -250,4 +258,50 @@ fn slack(bound: f64, precision: Precision) -> f64 {
         Precision::Fine | Precision::Golden => 1e-12,
     };
     relative * (1.0 + bound.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inference::{Order, Start, Stop, infer};
+    use crate::testing::ranked_task;
+    use proptest::prelude::*;
+
+    /// What the rough integrals may be wrong by: 1e-5 a point, and the fall a step may hide in them.
+    fn error(bound: f64, points: usize) -> f64 {
+        1e-5 * points as f64 + slack(bound, Precision::Fast)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        /// Temperatures to 0.05, prior means to -8, singular kernels: the bound never falls, and it ends above the
+        /// collapsed family's.
+        #[test]
+        fn the_bound_never_falls(
+            seed in 0u64..1000, n in 1usize..7, c in 2usize..6, rank in 1usize..4, tau in 0.05..1.5f64, a in -8.0..1.0f64,
+        ) {
+            let task = ranked_task(n, c, rank, tau, a, seed);
+            let fit = natural(&task.standardise(), NaturalOptions { max_steps: 60, ..Default::default() }).unwrap();
+            for pair in fit.bounds.windows(2) {
+                prop_assert!(pair[1] >= pair[0] - error(pair[0], n), "{pair:?} of {:?}", fit.bounds);
+            }
+            prop_assert!(fit.bounds.len() <= 61);
+            prop_assert_eq!(fit.converged, fit.residual <= 1e-8);
+            if fit.converged {
+                let collapsed = infer(&task, Order::Collapsed, &Start::Prior, Stop::Steps(20)).unwrap();
+                let other = collapsed.trace[19];
+                prop_assert!(fit.bound() >= other - 1e-8 * (1.0 + other.abs()), "{} {other}", fit.bound());
+            }
+        }
+    }
+
+    #[test]
+    fn too_few_steps_are_told() {
+        let task = ranked_task(6, 3, 4, 0.3, -2.0, 1);
+        let options = NaturalOptions { max_steps: 2, ..Default::default() };
+        let fit = natural(&task.standardise(), options).unwrap();
+        assert!(!fit.converged && fit.residual > options.tolerance);
+        assert_eq!(fit.bounds.len(), 3);
+        assert!(natural(&task.standardise(), NaturalOptions::default()).unwrap().converged);
+    }
 }

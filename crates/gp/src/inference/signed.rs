@@ -7,7 +7,8 @@ use faer::Mat;
 
 use crate::Result;
 use crate::gauss::Gauss;
-use crate::linalg::{cholesky, dot, logdet_of_factor, lower_inverse, mul_vec, product};
+use crate::linalg::{cholesky, dot, logdet_of_one_plus, lower_inverse, mul_vec, product};
+use crate::task::check_vector;
 
 /// Moments of q(x) with precision K^{-1} + W, W of any sign, and linear term b + K^{-1} a.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ impl SignedGauss {
     ///
     /// An error if K^{-1} + W is not positive definite.
     pub fn new(k: &Mat<f64>, w: &[f64], b: &[f64], a: &[f64]) -> Result<Self> {
+        // NaN.max(0) is 0: a site that is no number would vanish.
+        check_vector("w", w, w.len())?;
         let w_plus: Vec<f64> = w.iter().map(|w| w.max(0.0)).collect();
         let gauss = Gauss::new(k, &w_plus, b, a)?;
         let negative: Vec<usize> = (0..w.len()).filter(|&i| w[i] < 0.0).collect();
@@ -69,9 +72,10 @@ impl SignedGauss {
             v[i] += dot(column, column);
             g[i] -= w_plus[i] * (mu[i] - gauss.mu[i]) + w[i].min(0.0) * mu[i];
         }
-        let logdet = gauss.logdet + logdet_of_factor(&factor);
-        let shift: f64 = (0..w.len()).map(|i| (mu[i] - a[i]) * g[i]).sum();
-        let kl = 0.5 * (logdet - dot(w, &v) + shift);
+        let diagonal: Vec<f64> = negative.iter().enumerate().map(|(j, &i)| w[i] * sigma[(i, j)]).collect();
+        let logdet = gauss.logdet + logdet_of_one_plus(&diagonal, &factor);
+        // K g, not mu - a: that loses digits where the prior mean is large and K small.
+        let kl = 0.5 * (logdet - dot(w, &v) + dot(&mul_vec(k, &g), &g));
         Ok(SignedGauss {
             mu,
             v,
@@ -195,5 +199,26 @@ mod tests {
         assert!(SignedGauss::new(&k, &[-0.99, 1.0], &[0.0; 2], &[0.0; 2]).is_ok());
         let error = SignedGauss::new(&k, &[-1.01, 1.0], &[0.0; 2], &[0.0; 2]).unwrap_err();
         assert!(matches!(error, Error::NotPositiveDefinite { pivot: 0, .. }));
+    }
+
+    #[test]
+    fn a_site_that_is_no_number_is_refused() {
+        let k = Mat::<f64>::identity(2, 2);
+        let error = SignedGauss::new(&k, &[0.5, f64::NAN], &[0.0; 2], &[0.0; 2]).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { what: "w", row: 1, .. }));
+        let error = SignedGauss::new(&k, &[-0.5, 1.0], &[0.0; 3], &[0.0; 2]).unwrap_err();
+        assert!(matches!(error, Error::Shape { what: "b", expected: 2, got: 3 }));
+    }
+
+    /// `KL = (log(1 + wK) - wK/(1 + wK) + K g^2)/2` of one point, w < 0, at small K and a prior mean far from 0.
+    #[test]
+    fn the_kl_of_a_small_kernel_keeps_its_digits() {
+        for exponent in -12..=0 {
+            let (k, w, b, a) = (10f64.powi(exponent), -0.3, 0.4, -5.0);
+            let block = SignedGauss::new(&Mat::from_fn(1, 1, |_, _| k), &[w], &[b], &[a]).unwrap();
+            let (t, g) = (w * k, (b - w * a) / (1.0 + w * k));
+            let want = 0.5 * (t.ln_1p() - t / (1.0 + t) + k * g * g);
+            assert!((block.kl / want - 1.0).abs() < 1e-13, "{k:e}: {:e} {want:e}", block.kl);
+        }
     }
 }

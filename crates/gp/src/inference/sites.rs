@@ -95,6 +95,10 @@ pub(crate) fn one_hot(y: &[usize], n: usize, c: usize) -> f64 {
 
 impl Sites {
     /// Eqs. (12a), (12b), (12c), (12f) from the marginals `mu`, `v` [N, C] and labels `y` [N].
+    ///
+    /// # Panics
+    ///
+    /// If `v`, `y` or a stored `alpha` has fewer points or classes than `mu`.
     pub fn new(map: Map<'_>, y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Self {
         let (n, classes) = (mu.nrows(), mu.ncols());
         let zero = || Mat::<f64>::zeros(n, classes);

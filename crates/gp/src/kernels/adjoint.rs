@@ -1,6 +1,6 @@
 //! From cotangents of kernel values to those of features and raw parameters.
 
-use super::{Base, Features, Kernel, KernelKind, softplus_slope};
+use super::{Base, Features, Kernel, KernelKind, MAX_POWER, softplus_slope};
 use crate::linalg::{inner, sum_any_order};
 use faer::{Mat, Scale};
 use std::cmp::Ordering;
@@ -135,7 +135,8 @@ impl Kernel {
                     (slope / (shape * shape), -2.0 * slope * pre / (shape * shape * shape))
                 }
                 KernelKind::Polynomial { power } => {
-                    let slope = f64::from(power) * (pre + shape).powi(power as i32 - 1);
+                    let power = power.min(MAX_POWER) as i32;
+                    let slope = f64::from(power) * (pre + shape).powi(power - 1);
                     (slope, slope)
                 }
             };

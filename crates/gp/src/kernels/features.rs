@@ -65,7 +65,7 @@ impl Features {
     }
 
     /// The points `rows` alone.
-    pub fn select(&self, rows: &[usize]) -> Features {
+    pub(crate) fn select(&self, rows: &[usize]) -> Features {
         let z = Mat::from_fn(self.dim(), rows.len(), |d, i| self.z[(d, rows[i])]);
         let length =
             if self.length.is_empty() { Vec::new() } else { rows.iter().map(|&i| self.length[i]).collect() };

@@ -1,6 +1,6 @@
 //! Kernel values.
 
-use super::{Features, Kernel, KernelKind};
+use super::{Features, Kernel, KernelKind, MAX_POWER};
 use crate::{Error, Result};
 use faer::{Mat, Scale};
 
@@ -94,7 +94,7 @@ impl Kernel {
                 let u = (5.0 * pre).sqrt() / shape;
                 (1.0 + u + u * u / 3.0) * (-u).exp()
             }
-            KernelKind::Polynomial { power } => (pre + shape).powi(power as i32),
+            KernelKind::Polynomial { power } => (pre + shape).powi(power.min(MAX_POWER) as i32),
         }
     }
 }

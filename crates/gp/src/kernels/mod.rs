@@ -16,6 +16,9 @@ pub use parameter::{inverse_softplus, softplus, softplus_slope};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+/// The largest power of a polynomial kernel.
+const MAX_POWER: u32 = 1000;
+
 /// The form of a kernel, before its output scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -30,7 +33,7 @@ pub enum KernelKind {
     Matern52,
     /// (<x, x'> + offset)^power.
     Polynomial {
-        /// The power, at least 1.
+        /// The power, from 1 to 1000.
         power: u32,
     },
 }
@@ -86,12 +89,13 @@ impl Kernel {
         softplus(self.raw_shape)
     }
 
-    /// The output scale of `class`.
+    /// The output scale of `class`; NaN if it has none, which [`Kernel::check`] would name.
     pub fn scale(&self, class: usize) -> f64 {
-        softplus(if self.raw_scale.len() == 1 { self.raw_scale[0] } else { self.raw_scale[class] })
+        let place = if self.raw_scale.len() == 1 { 0 } else { class };
+        self.raw_scale.get(place).map_or(f64::NAN, |&raw| softplus(raw))
     }
 
-    /// Parameters finite, a scale shared or one for each of `classes` classes, a power of at least 1.
+    /// Parameters finite, a scale shared or one for each of `classes` classes, a power from 1 to 1000.
     pub fn check(&self, classes: usize) -> Result<()> {
         let scales = self.raw_scale.len();
         if scales != 1 && scales != classes {
@@ -101,8 +105,10 @@ impl Kernel {
                 got: scales,
             });
         }
-        if self.kind == (KernelKind::Polynomial { power: 0 }) {
-            return Err(Error::OutOfRange { what: "power", value: 0.0, must: "at least 1" });
+        if let KernelKind::Polynomial { power } = self.kind
+            && !(1..=MAX_POWER).contains(&power)
+        {
+            return Err(Error::OutOfRange { what: "power", value: power.into(), must: "between 1 and 1000" });
         }
         if !self.raw_shape.is_finite() {
             return Err(Error::NotFinite { what: "raw kernel shape", row: 0, col: 0, value: self.raw_shape });
@@ -113,5 +119,26 @@ impl Kernel {
             }
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_kernel_is_named() {
+        let kernel = Kernel::new(KernelKind::Polynomial { power: u32::MAX });
+        assert!(matches!(kernel.check(2), Err(Error::OutOfRange { what: "power", .. })));
+        assert!(matches!(
+            Kernel { raw_scale: Vec::new(), ..kernel.clone() }.check(2),
+            Err(Error::Shape { expected: 2, got: 0, .. })
+        ));
+        // Unchecked they give no wrong number.
+        let x = kernel.features(faer::mat![[2.0]].as_ref()).unwrap();
+        assert!(kernel.within(&x).value[(0, 0)] > 1e300);
+        let none = Kernel { raw_scale: Vec::new(), ..Kernel::new(KernelKind::Rbf) };
+        assert!(none.scaled(&none.within(&x), 2)[1][(0, 0)].is_nan());
+        assert!(Kernel::new(KernelKind::Rbf).scale_per_class(3).scale(3).is_nan());
     }
 }

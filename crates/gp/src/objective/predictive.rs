@@ -17,7 +17,8 @@ use crate::{Error, Result};
 /// The predictive likelihood after `steps` sweeps on the support, with the gradient through all of them; `y`: labels of the
 /// queries.
 ///
-/// Use [`Precision::Fine`] for learning: an absolute error of 4e-8 in p is 4e-8/p in log p.
+/// Use [`Precision::Fine`] for learning: an absolute error of 4e-8 in p is 4e-8/p in log p. Below the error of the rule
+/// log p goes on as its tangent, so that noise is not divided by noise.
 pub fn predictive(
     task: &Task,
     query: &Query,
@@ -104,21 +105,24 @@ fn check_labels(y: &[usize], points: usize, classes: usize) -> Result<()> {
 }
 
 /// `sum_q log p(y_q)` and its derivatives in the latent means and variances (x-units, tau = 1), [M, C].
+///
+/// A probability below the error e of the rule is noise, and so is its logarithm: there the tangent at e stands for it,
+/// `log e + (p - e)/e`. Value and slope are continuous, they belong together, and no slope is larger than `1/e` times that of p.
 fn log_likelihood(latent: &Latent, y: &[usize], precision: Precision) -> Result<(f64, Mat<f64>, Mat<f64>)> {
     let (m, classes) = (latent.points(), latent.classes());
     let mut rule = Predictive::new(precision);
     let mut jacobian = Jacobian::default();
     let (mut mean, mut var, mut p) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
     let (mut mbar, mut sbar) = (Mat::zeros(m, classes), Mat::zeros(m, classes));
+    let least = precision.probability_error();
     let mut value = 0.0;
     for q in 0..m {
         for c in 0..classes {
             (mean[c], var[c]) = (latent.mean[(q, c)], latent.var[(q, c)]);
         }
-        rule.probs_and_jacobian(&mean, &var, &mut p, &mut jacobian)?;
-        // A label whose probability underflows has no finite logarithm: the smallest normal number stands for it.
-        let of_label = p[y[q]].max(f64::MIN_POSITIVE);
-        value += of_label.ln();
+        rule.probs_and_jacobian(&mean, &var, &mut p, &mut jacobian).map_err(|error| error.in_row(q))?;
+        let of_label = p[y[q]].max(least);
+        value += of_label.ln() + (p[y[q]] - of_label) / of_label;
         for c in 0..classes {
             mbar[(q, c)] = jacobian.dm[y[q] * classes + c] / of_label;
             sbar[(q, c)] = jacobian.ds2[y[q] * classes + c] / of_label;
@@ -188,6 +192,38 @@ mod tests {
                 compare("dkss", std::slice::from_ref(&got.dkss), &|q, _, d| q.kss += d);
                 compare("dastar", std::slice::from_ref(&got.dastar), &|q, _, d| q.astar += d);
             }
+        }
+    }
+
+    /// Labels the model holds for impossible: the value stays finite, and the gradient is its slope.
+    #[test]
+    fn rare_labels_have_a_bounded_slope() {
+        for (precision, m) in [(Precision::Fine, 45.0), (Precision::Standard, 20.0), (Precision::Fine, 900.0)]
+        {
+            let latent = |m: f64| Latent {
+                mean: Mat::from_fn(1, 2, |_, c| [m, -m][c]),
+                var: Mat::from_fn(1, 2, |_, _| 0.3),
+                tau: 1.0,
+            };
+            let e = precision.probability_error();
+            let (value, mbar, sbar) = log_likelihood(&latent(m), &[1], precision).unwrap();
+            assert!((value - (e.ln() - 1.0)).abs() < 0.5, "{value}");
+            assert!(mbar.norm_max() <= 1.0 && sbar.norm_max() <= 1.0, "{mbar:?} {sbar:?}");
+        }
+        // Where p passes the error of the rule, nothing jumps.
+        let at = |m: f64| {
+            let latent = Latent {
+                mean: Mat::from_fn(1, 2, |_, c| [0.0, m][c]),
+                var: Mat::from_fn(1, 2, |_, _| 0.01),
+                tau: 1.0,
+            };
+            let (value, mbar, _) = log_likelihood(&latent, &[1], FINE).unwrap();
+            (value, mbar[(0, 1)])
+        };
+        for i in 0..60 {
+            let (m, h) = (-20.0 - 0.2 * f64::from(i), 1e-3);
+            let want = (at(m + h).0 - at(m - h).0) / (2.0 * h);
+            assert!((at(m).1 - want).abs() < 1e-3, "{m}: {} {want}", at(m).1);
         }
     }
 

@@ -2,7 +2,9 @@
 
 use faer::Mat;
 
-/// Row `j = (n, c)`, n-major and c ascending over the classes other than `y_n`, is `psi_j = f_n^{y_n} - f_n^c`.
+/// Row `j = (n, c)` is `psi_j = f_n^{y_n} - f_n^c`: n-major, c over the classes other than `y_n` in the order in which they
+/// first appear in y. So the rows, and all that is computed from them, do not depend on the names of the classes; classes
+/// without an example come last, ascending, and only their names matter.
 #[derive(Debug, Clone)]
 pub struct Differences {
     /// (point, own class, other class) of each row.
@@ -14,17 +16,27 @@ pub struct Differences {
 impl Differences {
     /// The rows of N labels in C classes: N (C - 1) of them.
     pub fn new(y: &[usize], classes: usize) -> Self {
-        let rows = y
-            .iter()
-            .enumerate()
-            .flat_map(|(n, &own)| (0..classes).filter(move |&c| c != own).map(move |c| (n, own, c)))
-            .collect();
+        let first = |c: &usize| y.iter().position(|label| label == c).unwrap_or(y.len());
+        let mut order: Vec<usize> = (0..classes).collect();
+        order.sort_by_key(first);
+        let others = |own: usize| order.iter().copied().filter(move |&c| c != own);
+        let rows = y.iter().enumerate().flat_map(|(n, &own)| others(own).map(move |c| (n, own, c))).collect();
         Self { rows, points: y.len(), classes }
     }
 
     /// Number of rows, N (C - 1).
     pub fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Number of points N.
+    pub(crate) fn points(&self) -> usize {
+        self.points
+    }
+
+    /// Number of classes C.
+    pub(crate) fn classes(&self) -> usize {
+        self.classes
     }
 
     /// Whether there is no row.
@@ -125,6 +137,12 @@ mod tests {
             a[(j, c * d.points + n)] -= 1.0;
         }
         a
+    }
+
+    #[test]
+    fn rows_follow_the_first_appearance_of_the_classes() {
+        let rows = Differences::new(&[2, 0, 2], 4).rows;
+        assert_eq!(rows[..6], [(0, 2, 0), (0, 2, 1), (0, 2, 3), (1, 0, 2), (1, 0, 1), (1, 0, 3)]);
     }
 
     #[test]

@@ -75,23 +75,28 @@ impl OveMeanField {
     }
 
     /// The bound and its gradient by the envelope rule: `d/d(AKA') = (g g' - R)/2`, `d/d(Aa) = g`.
-    /// Exact where the sweeps have converged; the caller checks [`OveMeanField::converged`].
-    pub fn gradient(&self, task: &Task) -> Gradient {
+    /// Exact where the sweeps have converged; the caller checks [`OveMeanField::converged`]. `task` is the one it was built
+    /// from; one of another size is an error.
+    pub fn gradient(&self, task: &Task) -> Result<Gradient> {
+        task.check_size(self.differences.points(), self.differences.classes())?;
         let m = self.differences.len();
         let mut slope = Mat::zeros(m, m);
         self.gauss.add_evidence_slope(0.5, &mut slope);
         let kbar = self.differences.gram_pullback(&slope);
         let abar = self.differences.transpose_apply(&self.gauss.g);
         let value = self.bounds.last().copied().unwrap_or(f64::NEG_INFINITY);
-        task.gradient(value, kbar, abar)
+        Ok(task.gradient(value, kbar, abar))
     }
 
     /// Latent mean and covariance of f at Q points: `a* + k*' A' g` and `k** I - k*' A' R A k*`.
     /// `ks`: C of [N, Q]; `kss` and `astar`: [Q, C], in the units of f.
     pub fn predict(&self, ks: &[Mat<f64>], kss: &Mat<f64>, astar: &Mat<f64>) -> Result<OvePrediction> {
-        let (q, c) = (kss.nrows(), kss.ncols());
+        let (q, c) = (kss.nrows(), self.differences.classes());
         if ks.len() != c {
             return Err(Error::Shape { what: "classes of ks", expected: c, got: ks.len() });
+        }
+        for ks in ks {
+            check_matrix("ks", ks, self.differences.points(), q)?;
         }
         check_matrix("kss", kss, q, c)?;
         check_matrix("astar", astar, q, c)?;
@@ -151,7 +156,7 @@ mod tests {
             let fit = |task: &Task| OveMeanField::new(task, 5000, 1e-15).unwrap();
             let posterior = fit(&task);
             prop_assert!(posterior.bounds.windows(2).all(|b| b[1] >= b[0] - 1e-12 * b[0].abs()));
-            let gradient = posterior.gradient(&task);
+            let gradient = posterior.gradient(&task).unwrap();
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let (dk, da) = (symmetric(&mut rng, n, c), normal(&mut rng, n, c));
             let analytic = inner(&gradient.dk, &dk) + crate::linalg::inner(&gradient.da, &da) + gradient.dtau;

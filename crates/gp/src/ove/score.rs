@@ -1,6 +1,7 @@
 //! The score of one-vs-each under a Gaussian prediction.
 
 use crate::Result;
+use crate::linalg::sum_any_order;
 use crate::quadrature::{Precision, log_sigmoid::e_log_sigmoid};
 use faer::Mat;
 
@@ -14,13 +15,14 @@ pub(crate) fn difference(mean: &[f64], cov: &Mat<f64>, k: usize, c: usize) -> (f
 pub(crate) fn scores(mean: &[f64], cov: &Mat<f64>) -> Result<Vec<f64>> {
     (0..mean.len())
         .map(|k| {
-            (0..mean.len())
+            let mut terms = (0..mean.len())
                 .filter(|&c| c != k)
                 .map(|c| {
                     let (m, v) = difference(mean, cov, k, c);
                     Ok(e_log_sigmoid(m, v, Precision::Standard)?.value)
                 })
-                .sum()
+                .collect::<Result<Vec<f64>>>()?;
+            Ok(sum_any_order(&mut terms))
         })
         .collect()
 }

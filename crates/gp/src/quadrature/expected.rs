@@ -36,7 +36,7 @@ pub fn expected_log_lik(
         for c in 0..classes {
             (row_mu[c], row_v[c]) = (mu[(i, c)], v[(i, c)]);
         }
-        let e_log_z = log_z.eval(&row_mu, &row_v, &mut z_mu, &mut z_v).map_err(|e| in_row(e, i))?;
+        let e_log_z = log_z.eval(&row_mu, &row_v, &mut z_mu, &mut z_v).map_err(|e| e.in_row(i))?;
         let e_log_sigma = trapezoid(row_mu[y[i]], row_v[y[i]], &rule);
         value += e_log_sigma.value - e_log_z;
         for c in 0..classes {
@@ -63,10 +63,100 @@ fn check(mu: MatRef<'_, f64>, v: MatRef<'_, f64>, y: &[usize]) -> Result<()> {
     }
 }
 
-/// The same error with the row it happened in.
-fn in_row(error: Error, row: usize) -> Error {
-    match error {
-        Error::NotFinite { what, col, value, .. } => Error::NotFinite { what, row, col, value },
-        other => other,
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::likelihoods::log_sigmoid;
+    use crate::testing::{normal, slope};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    /// `log sigma(x_y) - log sum_c sigma(x_c)` of one point.
+    fn log_lik(x: &[f64], y: usize) -> f64 {
+        let l: Vec<f64> = x.iter().map(|&x| log_sigmoid(x)).collect();
+        let max = l.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        l[y] - max - l.iter().map(|l| (l - max).exp()).sum::<f64>().ln()
+    }
+
+    /// The slow twin: the mean of the log-likelihood itself over a tensor grid of three classes.
+    fn tensor(mu: &[f64], v: &[f64], y: usize) -> f64 {
+        let h = 0.15;
+        let nodes: Vec<(f64, f64)> = (-54..=54)
+            .map(|i| f64::from(i) * h)
+            .map(|z| (z, (-0.5 * z * z).exp() * h / (2.0 * std::f64::consts::PI).sqrt()))
+            .collect();
+        let x = |c: usize, z: f64| mu[c] + v[c].sqrt() * z;
+        let mut total = 0.0;
+        for &(z0, w0) in &nodes {
+            for &(z1, w1) in &nodes {
+                let row: f64 =
+                    nodes.iter().map(|&(z2, w2)| w2 * log_lik(&[x(0, z0), x(1, z1), x(2, z2)], y)).sum();
+                total += w0 * w1 * row;
+            }
+        }
+        total
+    }
+
+    fn at(mu: &Mat<f64>, v: &Mat<f64>, y: &[usize], precision: Precision) -> ExpectedLogLik {
+        expected_log_lik(mu.as_ref(), v.as_ref(), y, precision).unwrap()
+    }
+
+    #[test]
+    fn agrees_with_a_tensor_rule() {
+        let mu = Mat::from_fn(2, 3, |i, c| [[0.4, -1.2, 2.0], [-6.0, -5.0, -7.5]][i][c]);
+        let v = Mat::from_fn(2, 3, |i, c| [[1.0, 0.2, 2.5], [3.0, 0.0, 1.5]][i][c]);
+        let row = |m: &Mat<f64>, i: usize| (0..3).map(|c| m[(i, c)]).collect::<Vec<_>>();
+        for y in [[0, 2], [1, 1]] {
+            let want: f64 = (0..2).map(|i| tensor(&row(&mu, i), &row(&v, i), y[i])).sum();
+            for (precision, tol) in
+                [(Precision::Fast, 4e-5), (Precision::Standard, 2e-8), (Precision::Fine, 2e-11)]
+            {
+                let got = at(&mu, &v, &y, precision).value;
+                assert!((got - want).abs() < tol, "{precision:?} {y:?}: {got} {want}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_variance_it_is_the_log_likelihood() {
+        let mu = Mat::from_fn(3, 4, |i, c| [2.0, -30.0, -300.0][i] + (c as f64 * 1.7).sin());
+        let y = [3, 0, 1];
+        let want: f64 = (0..3).map(|i| log_lik(&(0..4).map(|c| mu[(i, c)]).collect::<Vec<_>>(), y[i])).sum();
+        let got = at(&mu, &Mat::zeros(3, 4), &y, Precision::Golden).value;
+        assert!((got - want).abs() < 1e-11, "{got} {want}");
+    }
+
+    #[test]
+    fn derivatives_match_differences() {
+        let mut rng = ChaCha8Rng::seed_from_u64(6);
+        let (mu, v) = (normal(&mut rng, 3, 4), normal(&mut rng, 3, 4));
+        let v = Mat::from_fn(3, 4, |i, c| v[(i, c)].exp());
+        let y = [1, 3, 0];
+        let got = at(&mu, &v, &y, Precision::Golden);
+        for (i, c) in (0..3).flat_map(|i| (0..4).map(move |c| (i, c))) {
+            let moved = |m: &Mat<f64>, h: f64| {
+                let mut m = m.clone();
+                m[(i, c)] += h;
+                m
+            };
+            let dmu = slope(|h| at(&moved(&mu, h), &v, &y, Precision::Golden).value, 1e-2);
+            let dv = slope(|h| at(&mu, &moved(&v, h), &y, Precision::Golden).value, 1e-2 * v[(i, c)]);
+            assert!((got.dmu[(i, c)] - dmu).abs() < 1e-8, "{} {dmu}", got.dmu[(i, c)]);
+            assert!((got.dv[(i, c)] - dv).abs() < 1e-8, "{} {dv}", got.dv[(i, c)]);
+        }
+    }
+
+    #[test]
+    fn bad_input_is_named() {
+        let (mu, v) = (Mat::<f64>::zeros(2, 3), Mat::from_fn(2, 3, |_, _| 1.0));
+        let run = |mu: &Mat<f64>, v: &Mat<f64>, y: &[usize]| {
+            expected_log_lik(mu.as_ref(), v.as_ref(), y, Precision::Fast).map(|_| ()).unwrap_err()
+        };
+        assert_eq!(run(&mu, &v, &[0, 3]), Error::Label { row: 1, label: 3, classes: 3 });
+        assert!(matches!(run(&mu, &v, &[0]), Error::Shape { what: "labels", .. }));
+        assert!(matches!(run(&mu, &Mat::zeros(2, 2), &[0, 1]), Error::Shape { what: "columns of v", .. }));
+        let mut nan = mu.clone();
+        nan[(1, 2)] = f64::NAN;
+        assert!(matches!(run(&nan, &v, &[0, 1]), Error::NotFinite { row: 1, col: 2, .. }));
     }
 }

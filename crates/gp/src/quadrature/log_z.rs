@@ -3,7 +3,7 @@
 //! log Z = log S + int_R ( exp(-e^s) - exp(-e^s Z / S) ) ds for any S > 0, and the expectation of the second term
 //! is a product over classes of one-dimensional expectations.
 
-use super::{Precision, Rule, check_marginals, grid::Grid, nodes::Want, outer::Outer};
+use super::{Precision, Rule, check_marginals, check_output, grid::Grid, nodes::Want, outer::Outer};
 use crate::Result;
 
 /// Computes E log Z and its derivatives; holds the working memory, so keep one for each thread.
@@ -29,6 +29,8 @@ impl LogZ {
     /// with q = e^s sigma / S and r = q (1 - sigma). The derivative in v is by Stein's identity: it holds at v = 0 too.
     pub fn eval(&mut self, mu: &[f64], v: &[f64], dmu: &mut [f64], dv: &mut [f64]) -> Result<f64> {
         check_marginals(mu, v)?;
+        check_output("output of derivatives in the means", mu.len(), dmu.len())?;
+        check_output("output of derivatives in the variances", mu.len(), dv.len())?;
         Ok(pulp::Arch::new().dispatch(Integrate { rule: self, mu, v, dmu, dv }))
     }
 
@@ -198,6 +200,9 @@ mod tests {
         assert!(matches!(eval([f64::NAN, 0.0], [1.0, 1.0]), Err(Error::NotFinite { col: 0, .. })));
         assert!(matches!(eval([0.0, 0.0], [1.0, -1.0]), Err(Error::OutOfRange { value: -1.0, .. })));
         assert!(matches!(eval([0.0, 0.0], [1.0, f64::NAN]), Err(Error::OutOfRange { .. })));
+        let mut short = [0.0];
+        let error = LogZ::new(Precision::Fast).eval(&[0.0; 2], &[1.0; 2], &mut out, &mut short).unwrap_err();
+        assert!(matches!(error, Error::Shape { expected: 2, got: 1, .. }));
     }
 
     proptest! {

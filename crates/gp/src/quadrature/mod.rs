@@ -22,7 +22,8 @@ pub mod probabilities;
 
 use crate::{Error, Result};
 
-/// How accurate a quadrature is. The errors are absolute and per point.
+/// How accurate a quadrature is. The errors are absolute and per point, for variances up to some 1e7 tau^2: beyond, there are
+/// fewer nodes than the rule asks for, and a probability may be wrong by 1e-2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
     /// About 1e-5 in E log Z, 1e-6 in a probability.
@@ -76,6 +77,16 @@ impl Precision {
         }
     }
 
+    /// The absolute error of a class probability, as stated above.
+    pub(crate) fn probability_error(self) -> f64 {
+        match self {
+            Precision::Fast => 1e-6,
+            Precision::Standard => 7e-8,
+            Precision::Fine => 1e-11,
+            Precision::Golden => 1e-13,
+        }
+    }
+
     /// The rule for class probabilities.
     pub(crate) fn predictive_rule(self) -> Rule {
         match self {
@@ -96,6 +107,11 @@ fn class_order(mu: &[f64], v: &[f64], order: &mut Vec<usize>) {
 
 /// The largest variance (in units of tau^2) the rules accept: beyond it the node grid would not fit in memory.
 pub const MAX_VARIANCE: f64 = 1e12;
+
+/// An output has one place for each class.
+fn check_output(what: &'static str, expected: usize, got: usize) -> Result<()> {
+    if expected == got { Ok(()) } else { Err(Error::Shape { what, expected, got }) }
+}
 
 /// Means finite, variances within [0, [`MAX_VARIANCE`]], as many of one as of the other.
 fn check_marginals(mu: &[f64], v: &[f64]) -> Result<()> {

@@ -109,6 +109,11 @@ pub(super) fn spacing(v: f64, rule: &Rule) -> (f64, f64) {
     if side <= MAX_SIDE { (d, side) } else { (rule.z / MAX_SIDE, MAX_SIDE) }
 }
 
+/// Whether x ~ N(mu, v) has fewer nodes than the rule asks for.
+pub(super) fn is_capped(v: f64, rule: &Rule) -> bool {
+    spacing(v, rule).1 == MAX_SIDE
+}
+
 /// The largest node of x ~ N(mu, v).
 pub(super) fn largest_node(mu: f64, v: f64, rule: &Rule) -> f64 {
     let (d, side) = spacing(v, rule);

@@ -3,11 +3,20 @@
 //! 1/Z = int e^{-lambda Z} dlambda makes p_k = E[ sigma(x_k) / Z ] an integral over lambda = e^s / S of products of
 //! one-dimensional expectations.
 
-use super::{Precision, Rule, check_marginals, grid::Grid, nodes::Want, outer::Outer};
+use super::{
+    Precision, Rule, check_marginals, check_output,
+    grid::Grid,
+    nodes::{Want, is_capped},
+    outer::Outer,
+};
 use crate::Result;
+
+/// The error of a probability where a class has more nodes than are kept (6e-3 is the largest seen at a variance of 1e10).
+const CAPPED_ERROR: f64 = 1e-2;
 
 /// Computes class probabilities and their derivatives; holds the working memory, so keep one for each thread.
 pub struct Predictive {
+    precision: Precision,
     rule: Rule,
     grid: Grid,
     outer: Outer,
@@ -32,7 +41,15 @@ impl Predictive {
         let rule = precision.predictive_rule();
         let (values, slopes) = (Vec::new(), Vec::new());
         let slope_outer = Outer::new(&Rule { ht: 0.75 * rule.ht, ..rule });
-        Predictive { rule, grid: Grid::default(), outer: Outer::new(&rule), slope_outer, values, slopes }
+        Predictive {
+            precision,
+            rule,
+            grid: Grid::default(),
+            outer: Outer::new(&rule),
+            slope_outer,
+            values,
+            slopes,
+        }
     }
 
     /// Eq. (15a). p_k = E[ sigma(x_k) / sum_c sigma(x_c) ] for independent x_c ~ N(`m[c]`, `s2[c]`), written to `p`.
@@ -41,6 +58,7 @@ impl Predictive {
     /// The sum over k is 1 up to the error of the rule.
     pub fn probs(&mut self, m: &[f64], s2: &[f64], p: &mut [f64]) -> Result<()> {
         check_marginals(m, s2)?;
+        check_output("output of probabilities", m.len(), p.len())?;
         pulp::Arch::new().dispatch(Integrate { rule: self, m, s2, p, jacobian: None });
         Ok(())
     }
@@ -57,8 +75,19 @@ impl Predictive {
         jacobian: &mut Jacobian,
     ) -> Result<()> {
         check_marginals(m, s2)?;
+        check_output("output of probabilities", m.len(), p.len())?;
         pulp::Arch::new().dispatch(Integrate { rule: self, m, s2, p, jacobian: Some(jacobian) });
         Ok(())
+    }
+
+    /// The error of a probability at these variances: the stated one of its precision, unless the nodes lie too wide.
+    pub(crate) fn error(&self, s2: &[f64]) -> f64 {
+        let rule = self.rule.at_level(Outer::level(s2));
+        if s2.iter().any(|&v| is_capped(v, &rule)) {
+            CAPPED_ERROR
+        } else {
+            self.precision.probability_error()
+        }
     }
 
     #[inline(always)]
