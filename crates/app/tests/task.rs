@@ -74,7 +74,7 @@ fn damaged_files_are_refused_with_a_reason() {
     let whole = Task::adapt(&model, &support(&[1, 1]), "t").unwrap().to_bytes().unwrap();
     let refused = |bytes: &[u8]| Task::from_bytes(bytes, "x.task").unwrap_err().to_string();
     for cut in [0, 7, 100, whole.len() / 2, whole.len() - 1] {
-        assert!(refused(&whole[..cut]).contains("not a whole file"), "{cut}: {}", refused(&whole[..cut]));
+        assert!(refused(&whole[..cut]).contains("not a whole one"), "{cut}: {}", refused(&whole[..cut]));
     }
     let mut flipped = whole.clone();
     *flipped.last_mut().unwrap() ^= 1;

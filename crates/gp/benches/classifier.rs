@@ -7,10 +7,6 @@ use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use siskin_gp::classifier::{GpClassifier, Inference, Likelihood};
 
-/// glibc's allocator gives the memory of every call back to the system: docs/performance.md.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() {
     divan::main();
 }

@@ -6,10 +6,6 @@ use siskin_gp::episode::{Hyper, Objective, SampledLikelihood, Sampler, value_and
 use siskin_gp::gibbs::Chains;
 use siskin_gp::kernels::{Kernel, KernelKind};
 
-/// glibc's allocator gives the memory of every call back to the system: docs/performance.md.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 const EPISODE: Chains = Chains { chains: 20, sweeps: 1, seed: 1 };
 const LIKELIHOODS: [SampledLikelihood; 2] =
     [SampledLikelihood::LogisticSoftmax, SampledLikelihood::OneVsEach];

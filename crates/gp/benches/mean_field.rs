@@ -9,10 +9,6 @@ use siskin_gp::Task;
 use siskin_gp::inference::{Order, Start, Stop, infer};
 use siskin_gp::objective::{Bound, bound};
 
-/// glibc's allocator gives the memory of every call back to the system: docs/performance.md.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() {
     divan::main();
 }

@@ -7,10 +7,6 @@ use siskin_gp::inference::NaturalOptions;
 use siskin_gp::kernels::{Kernel, KernelKind};
 use siskin_gp::quadrature::{Precision, expected::expected_log_lik, probabilities::Predictive};
 
-/// glibc's allocator gives the memory of every call back to the system: docs/performance.md.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() {
     divan::main();
 }

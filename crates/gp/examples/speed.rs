@@ -18,10 +18,6 @@ use siskin_gp::kernels::{Kernel, KernelKind};
 use siskin_gp::objective::Bound;
 use siskin_gp::quadrature::Precision;
 
-/// glibc's allocator gives the memory of every call back to the system: docs/performance.md.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// A 5-way episode: clustered non-negative features of 64 numbers, class after class.
 struct Episode {
     x: Mat<f64>,
