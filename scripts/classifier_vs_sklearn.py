@@ -3,8 +3,10 @@
 
     python scripts/classifier_vs_sklearn.py [--train 500] [--seed 0]
 
-Needs scikit-learn. Both get the same 500 training points (stratified), an RBF kernel with a learned output scale and
-lengthscale, and inputs standardised by the training points. Prints log-loss, accuracy, seconds of CPU time to fit, and the ratio.
+Needs scikit-learn. Both get the same 500 training points (stratified), an RBF kernel, and inputs standardised by the training
+points. scikit-learn learns output scale and lengthscale on all of them, for each class against the rest. siskin learns
+lengthscale, temperature (which stands for the output scale) and prior mean, shared by the classes, on 150 of them; its
+posterior uses all. Prints log-loss, accuracy, seconds of CPU time to fit, and the ratio.
 """
 import argparse
 import json

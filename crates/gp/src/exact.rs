@@ -145,7 +145,7 @@ impl LabelRegression {
         Gradient { value, dk, da, dtau: 0.0 }.times(-points * self.classes.len() as f64)
     }
 
-    /// Latent mean and variance at Q new points.
+    /// Latent mean `a* + k*' (K + noise I)^-1 (t - a)` and variance `k** - k*' (K + noise I)^-1 k*` at Q new points.
     /// `ks`: cross-kernels, C of [N, Q]; `kss`: prior variances [Q, C]; `astar`: prior mean [Q, C].
     pub fn predict(&self, ks: &[Mat<f64>], kss: &Mat<f64>, astar: &Mat<f64>) -> Result<Regressed> {
         let (n, c, q) = (self.classes[0].alpha.len(), self.classes.len(), kss.nrows());

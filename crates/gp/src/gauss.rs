@@ -96,14 +96,16 @@ impl Gauss {
     }
 
     /// `log int N(x | a, K) exp(b'x - x'Wx/2) dx = -logdet/2 + b.a - a.Wa/2 + r.(mu - a)/2`, `r = b - Wa`.
+    ///
+    /// Of a strong point the terms are `b^2/(2w) - (b/w - a) g/2`: the same, and nothing large cancels.
     pub fn log_z(&self, b: &[f64], a: &[f64]) -> f64 {
-        let sites: f64 = (0..a.len())
-            .map(|i| {
-                let r = b[i] - self.w[i] * a[i];
-                b[i] * a[i] - 0.5 * self.w[i] * a[i] * a[i] + 0.5 * r * (self.mu[i] - a[i])
-            })
-            .sum();
-        sites - 0.5 * self.logdet
+        let strong = |i: usize| b[i] * b[i] / (2.0 * self.w[i]) - 0.5 * (b[i] / self.w[i] - a[i]) * self.g[i];
+        let weak = |i: usize| {
+            let r = b[i] - self.w[i] * a[i];
+            b[i] * a[i] - 0.5 * self.w[i] * a[i] * a[i] + 0.5 * r * (self.mu[i] - a[i])
+        };
+        let sites = self.strong.iter().map(|&i| strong(i)).chain(self.weak.iter().map(|&i| weak(i)));
+        sites.sum::<f64>() - 0.5 * self.logdet
     }
 
     /// `L^{-1} S k*`: its squared length is what the data take from the prior variance at a new point.

@@ -18,7 +18,7 @@ use faer::Mat;
 pub struct Laplace {
     /// The mode in the units of f, [N, C].
     pub mode: Mat<f64>,
-    /// The approximate log evidence.
+    /// The approximate log evidence: `log p(Y | x) - (x - a)' K^{-1} (x - a) / 2 - log det(I + K W) / 2` at the mode, x-units.
     pub log_marginal: f64,
     /// Newton steps taken.
     pub steps: usize,

@@ -28,6 +28,8 @@
 //! # }
 //! ```
 //!
+//! Equation numbers are those the labels of the paper's source carry; `docs/equations.md` lists them all with their functions.
+//!
 //! | question | module |
 //! | --- | --- |
 //! | What does a task consist of? | [`Task`], [`kernels`], [`likelihoods`] |

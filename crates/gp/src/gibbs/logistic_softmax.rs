@@ -45,7 +45,10 @@ struct Auxiliaries {
 }
 
 impl LogisticSoftmaxGibbs {
-    /// Runs the chains, each from a draw of the prior.
+    /// Runs the chains, each from a draw of the prior. A sweep draws from the conditionals of Eq. (10), with x = f/tau:
+    ///
+    /// `lambda_n ~ Exp(sum_c sigma(x_nc))`, `m_nc ~ Po(lambda_n sigma(-x_nc))`, `omega_nc ~ PG(m_nc + y_nc, x_nc)`, jointly given x;
+    /// then `x^c ~ N(mu, Sigma)`, `Sigma = (K^{-1} + diag(omega))^{-1}`, `mu = Sigma (b + K^{-1} a)`, `b = (y - m)/2`.
     pub fn run(task: &Task, settings: &Chains) -> Result<Self> {
         settings.check()?;
         let x = task.standardise();

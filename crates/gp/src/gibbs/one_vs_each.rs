@@ -45,7 +45,10 @@ struct Site {
 }
 
 impl OneVsEachGibbs {
-    /// Runs the chains, each from a draw of the prior.
+    /// Runs the chains, each from a draw of the prior. A sweep draws, in units of x = f/tau and with `psi = A x`
+    /// ([`Differences`]):
+    ///
+    /// `omega_j ~ PG(1, psi_j)`; then x, Gaussian with precision `K^{-1} + A' Omega A` and linear term `K^{-1} a + A' 1/2`.
     pub fn run(task: &Task, settings: &Chains) -> Result<Self> {
         settings.check()?;
         let Standard { k, a, .. } = task.standardise();

@@ -158,6 +158,10 @@ impl State {
 
 /// Maximises the direct bound over q(F) for a task in units of x = f/tau, starting from the prior.
 ///
+/// `L_d(q) = ell - KL(q || prior)`, `ell = sum_n ( E log sigma(x_y) - E log sum_c sigma(x_c) )`. A step of size e takes the sites
+/// to `w + e (w~ - w)`, `b + e (b~ - b)`, where `w~ = -2 d ell/dv` and `b~ = d ell/dmu + w~ mu`; q has precision `K^{-1} + diag(w)`
+/// and linear term `b + K^{-1} a`.
+///
 /// A step that would lower the bound, or leave no Gaussian, is halved. Running out of steps is reported in
 /// [`Natural::converged`], not hidden.
 pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> {

@@ -277,45 +277,91 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::SeedableRng;
 
+    const N: usize = 2;
+    const ALPHA: [f64; N] = [1.7, 4.2];
+    const DALPHA: [f64; N] = [0.4, -1.1];
+
+    /// Marginals, cotangents, and a direction: of the means, and of the variances relative to themselves.
+    struct Problem {
+        y: [usize; N],
+        mu: Mat<f64>,
+        v: Mat<f64>,
+        bar: SitesBar,
+        dmu: Mat<f64>,
+        dv: Mat<f64>,
+    }
+
+    fn problem(seed: u64, c: usize, shift: f64) -> Problem {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut random = || normal(&mut rng, N, c);
+        let (mu, v) = (random() + Mat::from_fn(N, c, |_, _| shift), random());
+        let v = Mat::from_fn(N, c, |i, j| v[(i, j)].exp());
+        let (b, w, gamma, half_tilt2) = (random(), random(), random(), random());
+        let bar = SitesBar { b, w, gamma, half_tilt2, alpha: vec![0.3, -0.8] };
+        Problem { y: [0, c - 1], mu, v, bar, dmu: random(), dv: random() }
+    }
+
+    impl Problem {
+        /// The adjoint along the direction against differences of `value`, which is `<bar, outputs>`.
+        fn check(&self, map: Map<'_>, value: impl Fn(f64) -> f64) -> std::result::Result<(), TestCaseError> {
+            let Problem { y, mu, v, bar, dmu, dv } = self;
+            let got = Sites::new(map, y, mu, v).pullback(map, y, mu, v, bar);
+            let (mut want, mut scale) = (0.0, 1e-3);
+            for (i, j) in (0..N).flat_map(|i| (0..mu.ncols()).map(move |j| (i, j))) {
+                for term in [got.mu[(i, j)] * dmu[(i, j)], got.v[(i, j)] * dv[(i, j)] * v[(i, j)]] {
+                    want += term;
+                    scale += term.abs();
+                }
+            }
+            want += crate::linalg::dot(&got.alpha, &DALPHA);
+            let fd = (value(1e-6) - value(-1e-6)) / 2e-6;
+            let noise = 1e-9 * value(0.0).abs();
+            prop_assert!((fd - want).abs() < 1e-6 * scale + noise, "{map:?}: {fd} {want} {scale}");
+            Ok(())
+        }
+    }
+
     proptest! {
-        /// All maps, all cotangents: `<bar, outputs>` against differences in the marginals.
+        /// All exact maps, all cotangents.
         #[test]
         fn the_adjoint_agrees_with_differences(seed in 0u64..10_000, c in 2usize..6, shift in -12.0..6.0f64) {
-            let n = 2;
-            let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let mut random = || normal(&mut rng, n, c);
-            let (mu, v) = (random() + Mat::from_fn(n, c, |_, _| shift), random());
-            let v = Mat::from_fn(n, c, |i, j| v[(i, j)].exp());
-            let mut bar = SitesBar::zeros(n, c);
-            (bar.b, bar.w, bar.gamma, bar.half_tilt2) = (random(), random(), random(), random());
-            bar.alpha = vec![0.3, -0.8];
-            let (dmu, dv, dalpha) = (random(), random(), [0.4, -1.1]);
-            let (y, alpha) = ([0, c - 1], [1.7, 4.2]);
+            let p = problem(seed, c, shift);
             for name in 0..3 {
-                let value = |e: f64| {
-                    let alpha = [alpha[0] + e * dalpha[0], alpha[1] + e * dalpha[1]];
+                p.check([Map::Stored(&ALPHA), Map::Joint, Map::Collapsed][name], |e| {
+                    let alpha = [ALPHA[0] + e * DALPHA[0], ALPHA[1] + e * DALPHA[1]];
                     let map = [Map::Stored(&alpha), Map::Joint, Map::Collapsed][name];
-                    let v = Mat::from_fn(n, c, |i, j| v[(i, j)] * (1.0 + e * dv[(i, j)]));
-                    let s = Sites::new(map, &y, &(&mu + &dmu * faer::Scale(e)), &v);
-                    let half = Mat::from_fn(n, c, |i, j| 0.5 * s.tilt[(i, j)] * s.tilt[(i, j)]);
-                    let inner = crate::linalg::inner;
-                    let alphas = crate::linalg::dot(&bar.alpha, &s.alpha);
-                    inner(&bar.b, &s.b) + inner(&bar.w, &s.w) + inner(&bar.gamma, &s.gamma) + inner(&bar.half_tilt2, &half) + alphas
-                };
-                let map = [Map::Stored(&alpha), Map::Joint, Map::Collapsed][name];
-                let got = Sites::new(map, &y, &mu, &v).pullback(map, &y, &mu, &v, &bar);
-                let (mut want, mut scale) = (0.0, 1e-3);
-                for (i, j) in (0..n).flat_map(|i| (0..c).map(move |j| (i, j))) {
-                    for term in [got.mu[(i, j)] * dmu[(i, j)], got.v[(i, j)] * dv[(i, j)] * v[(i, j)]] {
-                        want += term;
-                        scale += term.abs();
-                    }
-                }
-                want += got.alpha[0] * dalpha[0] + got.alpha[1] * dalpha[1];
-                let fd = (value(1e-6) - value(-1e-6)) / 2e-6;
-                let noise = 1e-9 * value(0.0).abs();
-                prop_assert!((fd - want).abs() < 1e-6 * scale + noise, "map {name}: {fd} {want} {scale}");
+                    let v = Mat::from_fn(N, c, |i, j| p.v[(i, j)] * (1.0 + e * p.dv[(i, j)]));
+                    let s = Sites::new(map, &p.y, &(&p.mu + &p.dmu * faer::Scale(e)), &v);
+                    let half = Mat::from_fn(N, c, |i, j| 0.5 * s.tilt[(i, j)] * s.tilt[(i, j)]);
+                    let (bar, inner) = (&p.bar, crate::linalg::inner);
+                    inner(&bar.b, &s.b) + inner(&bar.w, &s.w) + inner(&bar.gamma, &s.gamma)
+                        + inner(&bar.half_tilt2, &half) + crate::linalg::dot(&bar.alpha, &s.alpha)
+                })?;
             }
+        }
+
+        /// The released map as its code has it: the tilts are constants, and where a clamp holds nothing flows back.
+        #[test]
+        fn the_released_adjoint_agrees_with_differences(seed in 0u64..10_000, c in 2usize..6, shift in -12.0..20.0f64) {
+            let p = problem(seed, c, shift);
+            p.check(Map::Released(&ALPHA), |e| {
+                let mut total = 0.0;
+                for i in 0..N {
+                    let base = digamma(ALPHA[i] + e * DALPHA[i]) - (c as f64).ln();
+                    let mut alpha = 1.0;
+                    for j in 0..c {
+                        let held = Tilt::new(p.mu[(i, j)], p.v[(i, j)]);
+                        let moved = 0.5 * e * p.dmu[(i, j)];
+                        let gamma = (base + held.rho - moved).exp().max(CLAMP);
+                        let label = one_hot(&p.y, i, j);
+                        let w = ((label + gamma) * held.theta).max(CLAMP);
+                        total += p.bar.gamma[(i, j)] * gamma + p.bar.w[(i, j)] * w + p.bar.b[(i, j)] * 0.5 * (label - gamma);
+                        alpha += gamma;
+                    }
+                    total += p.bar.alpha[i] * alpha;
+                }
+                total
+            })?;
         }
     }
 

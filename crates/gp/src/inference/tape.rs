@@ -156,7 +156,9 @@ impl<'t> Tape<'t> {
         top
     }
 
-    /// The adjoint of all sweeps and of the start.
+    /// The adjoint of all sweeps and of the start: for each sweep, last to first, that of its Gaussian blocks
+    /// ([`crate::gauss::GaussAdjoint`]) and of its local update ([`Sites::pullback`]); then `abar += mubar`, `diag Kbar += vbar` where it
+    /// starts from the prior.
     pub fn unroll(&self, top: Top) -> Result<PriorBar> {
         let Top { mu, v, b, w, sites, mut k, mut a } = top;
         let (mut carry, mut direct) = (Carry { mu, v, sites }, Some((b, w)));

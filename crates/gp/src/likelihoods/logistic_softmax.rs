@@ -3,7 +3,7 @@
 use super::{check_latent, check_tau, log_normalise, log_sigmoid};
 use crate::{Result, linalg::sum_any_order};
 
-/// Eq. (2) with temperature. log p(y = k | f) = l_k - log sum_c exp(l_c), l_c = log sigma(f_c / tau), for every k.
+/// Eq. (3). `log p(y = k | f) = l_k - log sum_c exp(l_c)`, `l_c = log sigma(f_c / tau)`, for every k.
 ///
 /// Exact to rounding for tau from 1e-3 to 1e3 and latent values to 1e4 in size.
 pub fn log_probs(f: &[f64], tau: f64) -> Result<Vec<f64>> {

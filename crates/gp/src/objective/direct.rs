@@ -9,6 +9,8 @@ use crate::task::{Gradient, Task};
 
 /// The direct bound at the q(F) that `steps` collapsed sweeps reach from the prior, and its gradient through all of them.
 ///
+/// `L_d(q) = sum_n ( E log sigma(x_y) - E log sum_c sigma(x_c) ) - KL(q(F) || p(F))`, expectations under q(F), x = f/tau.
+///
 /// On top of the tape: `mubar = d ell/dmu - g`, `vbar = d ell/dv + w/2`, directly `Kbar = (g g' - R)/2`, `abar = g`.
 pub fn direct(task: &Task, steps: usize, precision: Precision) -> Result<Gradient> {
     let tape = Tape::record(task, Order::Collapsed, &Start::Prior, steps)?;
@@ -17,7 +19,7 @@ pub fn direct(task: &Task, steps: usize, precision: Precision) -> Result<Gradien
     Ok(tape.gradient(value, bar))
 }
 
-/// The direct bound at the fixed point of the collapsed sweeps, and its gradient by the implicit rule (that fixed point is not
+/// The direct bound ([`direct`]) at the fixed point of the collapsed sweeps, and its gradient by the implicit rule (that fixed point is not
 /// where the direct bound is stationary, so the envelope rule would be wrong). An error if `max_steps` do not reach `tol`.
 pub fn direct_at_fixed_point(
     task: &Task,
@@ -39,7 +41,7 @@ fn value_and_top(tape: &Tape<'_>, precision: Precision) -> Result<(f64, Top)> {
     Ok((fit.value - tape.kl(), top))
 }
 
-/// The direct bound maximised over q(F), with its gradient by the envelope rule: `Kbar = (g g' - R)/2`, `abar = g`.
+/// The direct bound ([`direct`]) maximised over q(F), with its gradient by the envelope rule: `Kbar = (g g' - R)/2`, `abar = g`.
 ///
 /// Exact where the ascent has converged ([`Natural::converged`]). With a fixed number of steps (tolerance 0) the gradient is
 /// that of the bound with q(F) held: it leaves out how q(F) itself moves.

@@ -12,15 +12,28 @@ use crate::special::{Tilt, gamma_entropy, log2cosh_half};
 use crate::task::{Gradient, Task};
 
 /// Which local factors stand beside q(F) in the bound.
+///
+/// All in units of x = f/tau, with `KL_c = KL(q(f^c) || N(a^c, K^c))` (Eq. (A10c)), `c = sqrt(mu^2 + v)`, `H(alpha)` the entropy
+/// of Ga(alpha, 1), and `y` the label, as an index or one-hot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Bound {
-    /// The ELBO of the q that is held: local factors as the last sweep left them.
+    /// Eq. (A11) of the q that is held: local factors gamma, alpha and w as the last sweep left them, with its tilts `c`.
+    ///
+    /// `L = sum_n { sum_c [ y (mu/2 - log 2cosh(c/2)) + gamma (1 + eta - log gamma) - w (mu^2 + v - c^2)/2 ] - alpha + H(alpha)
+    /// - log C } - sum_c KL_c`, where `eta = psi(alpha) - log C - mu/2 - log 2cosh(c/2)`.
     General,
     /// q(M, Omega) and q(lambda) optimal for q(F): the paper's objective, evaluated properly. Never below `General`.
+    ///
+    /// `L = sum_n { mu_y/2 - log 2cosh(c_y/2) + H(alpha) - 1 - log C } - sum_c KL_c`, where `alpha = 1 + u` and
+    /// `log u - psi(1 + u) = log mean_c e^rho`, `rho = -mu/2 - log 2cosh(c/2)`.
     Profiled,
-    /// Eq. (11) of the paper's appendix with its two tilt terms cancelled: **not a bound** unless the sweeps have converged.
+    /// Eq. (A11) as printed, its two tilt terms cancelled: **not a bound** unless the sweeps have converged.
+    ///
+    /// `General` without the term `w (mu^2 + v - c^2)/2`.
     Paper,
     /// q(M, Omega) optimal for q(F), lambda integrated out. Never below `Profiled`.
+    ///
+    /// `L = sum_n { mu_y/2 - log 2cosh(c_y/2) - log D } - sum_c KL_c`, `D = sum_c (1 - e^rho)`.
     Collapsed,
 }
 
@@ -101,7 +114,11 @@ fn tilt_mismatch(mu: &Mat<f64>, v: &Mat<f64>, held: &Sites, i: usize, c: usize) 
     (new - old) * (new + old) + (v[(i, c)] - held.v[(i, c)])
 }
 
-/// The bound after `steps` sweeps and its gradient through all of them, start included.
+/// A lower bound of the log evidence, Eqs. (13), (A9), after `steps` sweeps, and its gradient through all of them, start included.
+///
+/// `L(q_T)`, `q_T = sweep^T(start)`, in the form of `kind`. On top of the sweeps: `mubar = b - w mu - g`,
+/// `vbar = (w_T - w)/2` with the (b, w) of the bound's own local factors and `w_T` of the last Gaussian block, and directly
+/// `Kbar = (g g' - R)/2`, `abar = g`; then back through every sweep ([`Tape::unroll`]).
 pub fn bound(task: &Task, kind: Bound, order: Order, start: &Start, steps: usize) -> Result<Gradient> {
     let tape = Tape::record(task, order, start, steps)?;
     let (value, top) = value_and_top(&tape, kind);

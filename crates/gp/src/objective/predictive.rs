@@ -17,6 +17,9 @@ use crate::{Error, Result};
 /// The predictive likelihood after `steps` sweeps on the support, with the gradient through all of them; `y`: labels of the
 /// queries.
 ///
+/// `sum_q log p(y_q)` with `p` of Eq. (15a): `E sigma(x_y) / sum_c sigma(x_c)`, `x_c ~ N(m, s2)`, `m = a* + k*' g`,
+/// `s2 = k** - k*' R k*` in units of x = f/tau.
+///
 /// Use [`Precision::Fine`] for learning: an absolute error of 4e-8 in p is 4e-8/p in log p. Below the error of the rule
 /// log p goes on as its tangent, so that noise is not divided by noise.
 pub fn predictive(

@@ -58,6 +58,10 @@ impl Draw {
 
 /// The released objective (to be maximised) after `steps` sweeps, its gradient, and the state for the next episode.
 ///
+/// `sum_nc { -(y + gamma) (log 2 + log(cosh(c/2) + e)) + (y - gamma) mu/2 - gamma (log(gamma + e) - 1) + gamma (psi(alpha) - log C) }
+/// + sum_n { H(alpha) - alpha/C } - sum_c KL_c - N C/2` in units of x = f/tau, with `e = 1e-6`, `H(alpha)` the entropy of
+/// Ga(alpha, 1), and the tilts `c` of the state before the last sweep.
+///
 /// The gradient passes through K, Sigma, mu, gamma, alpha and omega, not through the tilts and not into `carry`; `dtau` is
 /// that of the same expression with the tilts held.
 pub fn released(task: &Task, carry: &Carry, draw: &Draw, steps: usize) -> Result<(Gradient, Carry)> {
@@ -113,6 +117,7 @@ mod tests {
     use super::*;
     use crate::testing::{assert_gradient, ranked_task};
     use crate::twin::{self, inverse};
+    use proptest::prelude::*;
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::SeedableRng;
 
@@ -194,31 +199,26 @@ mod tests {
         (total, tilts, mu)
     }
 
-    fn problem() -> (Task, Carry, Draw) {
-        let task = ranked_task(5, 3, 7, 0.4, -0.5, 11);
-        let mut rng = ChaCha8Rng::seed_from_u64(3);
-        let carry = Carry::first(5, 3, &mut rng);
-        let draw = Draw::new(5, 3, &mut rng);
+    fn problem(n: usize, c: usize, tau: f64, a: f64, seed: u64) -> (Task, Carry, Draw) {
+        let task = ranked_task(n, c, n + 2, tau, a, seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let carry = Carry::first(n, c, &mut rng);
+        let draw = Draw::new(n, c, &mut rng);
         (task, carry, draw)
     }
 
-    #[test]
-    fn value_and_state_are_the_released_ones() {
-        let (task, carry, draw) = problem();
-        for steps in 1..4 {
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn value_state_and_gradient_are_the_released_ones(
+            seed in 0u64..1000, n in 3usize..6, c in 2usize..5, tau in 0.3..1.5f64, a in -2.0..1.0f64, steps in 1usize..4,
+        ) {
+            let (task, carry, draw) = problem(n, c, tau, a, seed);
             let (got, next) = released(&task, &carry, &draw, steps).unwrap();
-            let (want, _, mu) = literal(&task, &carry, &draw, steps, None);
-            assert!((got.value - want).abs() < 1e-9 * want.abs(), "{} {want}", got.value);
-            assert!((next.mu - mu).norm_max() < 1e-10);
-        }
-    }
-
-    #[test]
-    fn gradient_holds_the_tilts() {
-        let (task, carry, draw) = problem();
-        for steps in 1..4 {
-            let (got, _) = released(&task, &carry, &draw, steps).unwrap();
-            let (_, tilts, _) = literal(&task, &carry, &draw, steps, None);
+            let (want, tilts, mu) = literal(&task, &carry, &draw, steps, None);
+            prop_assert!((got.value - want).abs() < 1e-9 * want.abs(), "{} {want}", got.value);
+            prop_assert!((next.mu - &mu).norm_max() < 1e-10 * (1.0 + mu.norm_max()));
+            // The gradient is that of the expression with the tilts held.
             let value = |task: &Task| literal(task, &carry, &draw, steps, Some(&tilts)).0;
             assert_gradient(&task, &got, value, 2e-6);
         }
@@ -228,7 +228,7 @@ mod tests {
     fn the_lost_factor_is_there() {
         // For large T all orders reach one fixed point; there the released value exceeds the true ELBO by (1 - 1/C) sum alpha,
         // the constants and the guards apart.
-        let (task, carry, draw) = problem();
+        let (task, carry, draw) = problem(5, 3, 0.4, -0.5, 11);
         let (got, _) = released(&task, &carry, &draw, 400).unwrap();
         let fit = crate::inference::infer(
             &task,

@@ -4,7 +4,7 @@ use faer::Mat;
 use serde::Deserialize;
 use siskin_gp::kernels::{Kernel, KernelGradient, KernelKind, softplus_slope};
 
-use crate::report::{Case, Report, flat, matrix};
+use super::report::{Case, Report, flat, matrix};
 
 #[derive(Deserialize)]
 #[allow(non_snake_case)]

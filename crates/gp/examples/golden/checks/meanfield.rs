@@ -4,8 +4,8 @@ use serde::Deserialize;
 use siskin_gp::inference::{Stop, infer};
 use siskin_gp::objective::{Bound, bound};
 
-use crate::problem::{Problem, order};
-use crate::report::{Case, Report, flat, matrix, tolerance};
+use super::problem::{Problem, order};
+use super::report::{Case, Report, flat, matrix, tolerance};
 
 #[derive(Deserialize)]
 struct File {

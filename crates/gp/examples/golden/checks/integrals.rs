@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use siskin_gp::quadrature::{Precision, log_sigmoid::e_log_sigmoid, log_z::LogZ};
 
-use crate::report::Report;
+use super::report::Report;
 
 #[derive(Deserialize)]
 #[allow(non_snake_case)]

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use siskin_gp::objective::{Bound, bound};
 
-use crate::problem::{Problem, matrices, order};
-use crate::report::{Case, Report, flat, flat_all, matrix, tolerance};
+use super::problem::{DtauScale, Problem, Slope, order};
+use super::report::{Case, Report, tolerance};
 
 #[derive(Deserialize)]
 struct File {
@@ -31,21 +31,8 @@ struct Want {
     init: String,
     T: usize,
     L: f64,
-    dK: Vec<Vec<Vec<f64>>>,
-    da: Vec<Vec<f64>>,
-    dtau: f64,
-    #[serde(default)]
-    float64_ref_err: Errors,
-}
-
-#[derive(Deserialize, Default)]
-#[allow(non_snake_case)]
-#[serde(default)]
-struct Errors {
-    L: f64,
-    dK: f64,
-    da: f64,
-    dtau: f64,
+    #[serde(flatten)]
+    slope: Slope,
 }
 
 pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
@@ -73,9 +60,6 @@ fn one(case: &mut Case, problem: &Problem, want: &Want, tol: f64) {
     };
     let Some(kind) = case.try_run("kind", kind) else { return };
     let Some(got) = case.try_run("gradient", bound(&task, kind, order, &start, want.T)) else { return };
-    let err = &want.float64_ref_err;
-    case.rel1("L", got.value, want.L, tolerance(tol, err.L));
-    case.rel("dK", &flat_all(&got.dk), &flat_all(&matrices(&want.dK)), tolerance(tol, err.dK));
-    case.rel("da", &flat(&got.da), &flat(&matrix(&want.da)), tolerance(tol, err.da));
-    case.rel("dtau", &[got.dtau], &[want.dtau], tolerance(tol, err.dtau));
+    case.rel1("L", got.value, want.L, tolerance(tol, want.slope.float64_ref_err.L));
+    want.slope.compare(case, &task, (&got.dk, &got.da, got.dtau), tol, DtauScale::Own);
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use siskin_gp::likelihoods::{logistic_softmax, softmax};
 
-use crate::report::Report;
+use super::report::Report;
 
 #[derive(Deserialize)]
 struct File {

@@ -10,8 +10,8 @@ use siskin_gp::quadrature::{
     probabilities::{Jacobian, Predictive},
 };
 
-use crate::problem::{matrices, order};
-use crate::report::{Case, Report, flat, matrix, tolerance};
+use super::problem::{matrices, order};
+use super::report::{Case, Report, flat, matrix, tolerance};
 
 #[derive(Deserialize)]
 struct File {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use siskin_gp::gauss::Gauss;
 use siskin_gp::inference::{Map, Sites, SitesBar};
 
-use crate::report::{Report, flat, matrix, tolerance};
+use super::report::{Report, flat, matrix, tolerance};
 
 #[derive(Deserialize)]
 struct File {

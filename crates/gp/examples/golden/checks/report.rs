@@ -1,7 +1,5 @@
 //! Counts cases and prints each with its largest error beside its tolerance.
 
-use std::process::ExitCode;
-
 use faer::Mat;
 
 /// What was checked so far.
@@ -48,20 +46,23 @@ impl Report {
         self.unknown += 1;
     }
 
-    /// The last line and the exit code.
-    pub fn finish(self) -> ExitCode {
+    /// Prints the last line; whether something was checked and nothing failed.
+    pub fn finish(self) -> bool {
         if self.unknown > 0 {
             println!("{} unknown files were not checked", self.unknown);
         }
         println!("{} passed, {} failed", self.passed, self.failed);
-        if self.failed == 0 && self.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        self.failed == 0 && self.passed > 0
     }
 }
 
 impl Case {
-    /// `error <= tolerance`; a NaN fails.
+    /// `error <= tolerance`; no error is within any tolerance, a NaN within none.
     pub fn error(&mut self, what: &str, error: f64, tolerance: f64) {
-        let ratio = if error.is_finite() { error / tolerance } else { f64::INFINITY };
+        let ratio = match quotient(error, tolerance) {
+            ratio if ratio.is_nan() => f64::INFINITY,
+            ratio => ratio,
+        };
         if self.worst.as_ref().is_none_or(|(worst, ..)| ratio > *worst) {
             self.worst = Some((ratio, error, tolerance, what.to_owned()));
         }
@@ -81,9 +82,19 @@ impl Case {
         self.error(what, error, tolerance);
     }
 
+    /// `|got - want| / scale <= tolerance`.
+    pub fn rel_to(&mut self, what: &str, got: f64, want: f64, scale: f64, tolerance: f64) {
+        self.error(what, quotient((got - want).abs(), scale), tolerance);
+    }
+
     /// `|got - want| / max(1, |want|) <= tolerance`, for bounds and other sums that may pass through 0.
     pub fn rel1(&mut self, what: &str, got: f64, want: f64, tolerance: f64) {
-        self.error(what, (got - want).abs() / want.abs().max(1.0), tolerance);
+        self.rel_to(what, got, want, want.abs().max(1.0), tolerance);
+    }
+
+    /// A condition that must hold.
+    pub fn holds(&mut self, what: &str, condition: bool) {
+        self.error(what, f64::from(u8::from(!condition)), 0.0);
     }
 
     /// A step that must succeed; its error fails the case.
@@ -95,6 +106,11 @@ impl Case {
             })
             .ok()
     }
+}
+
+/// `error / by`; 0 where there is no error.
+fn quotient(error: f64, by: f64) -> f64 {
+    if error == 0.0 { 0.0 } else { error / by }
 }
 
 /// NaN if any difference is NaN.

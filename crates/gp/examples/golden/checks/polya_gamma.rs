@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
 use siskin_gp::polya_gamma::PolyaGamma;
 
-use crate::report::Report;
+use super::report::Report;
 
 /// Draws of each case, and how far their empirical distribution may lie from the golden one.
 const DRAWS: usize = 100_000;

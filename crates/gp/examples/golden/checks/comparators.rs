@@ -9,7 +9,7 @@ use siskin_gp::laplace::Laplace;
 use siskin_gp::likelihoods::one_vs_each;
 use siskin_gp::ove::OveMeanField;
 
-use crate::report::{Case, Report, flat, flat_all, matrix};
+use super::report::{Case, Report, flat, flat_all, matrix};
 
 #[derive(Deserialize)]
 #[allow(non_snake_case)]

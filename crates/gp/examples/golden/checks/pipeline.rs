@@ -8,8 +8,8 @@ use siskin_gp::kernels::{Kernel, KernelKind};
 use siskin_gp::predict::{Latent, Posterior};
 use siskin_gp::quadrature::Precision;
 
-use crate::problem::order;
-use crate::report::{Case, Report, flat, matrix, tolerance};
+use super::problem::order;
+use super::report::{Case, Report, flat, matrix, tolerance};
 
 #[derive(Deserialize)]
 struct File {

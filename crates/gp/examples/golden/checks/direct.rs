@@ -5,10 +5,10 @@ use serde::Deserialize;
 use siskin_gp::inference::NaturalOptions;
 use siskin_gp::objective::{direct, natural_bound};
 use siskin_gp::quadrature::Precision;
-use siskin_gp::{Gradient, Task};
 
-use crate::problem::{Problem, matrices};
-use crate::report::{Case, Report, flat, flat_all, matrix, tolerance};
+use super::collapsed::Unrolled;
+use super::problem::{DtauScale, Problem, Slope};
+use super::report::{Case, Report, flat, matrix, tolerance};
 
 #[derive(Deserialize)]
 struct File {
@@ -31,7 +31,7 @@ struct Tol {
 struct Entry {
     problem: Problem,
     steps: Vec<Step>,
-    gradients: Vec<Slope>,
+    gradients: Vec<Unrolled>,
     direct_ascent: Option<Ascent>,
 }
 
@@ -52,38 +52,14 @@ struct StepErrors {
 }
 
 #[derive(Deserialize)]
-#[allow(non_snake_case)]
-struct Slope {
-    T: usize,
-    objective: String,
-    value: f64,
-    dK: Vec<Vec<Vec<f64>>>,
-    da: Vec<Vec<f64>>,
-    dtau: f64,
-    #[serde(default)]
-    float64_ref_err: SlopeErrors,
-}
-
-#[derive(Deserialize, Default)]
-#[allow(non_snake_case)]
-#[serde(default)]
-struct SlopeErrors {
-    dK: f64,
-    da: f64,
-    dtau: f64,
-}
-
-#[derive(Deserialize)]
-#[allow(non_snake_case)]
 struct Ascent {
     converged: bool,
     value: f64,
     mu: Vec<Vec<f64>>,
     v: Vec<Vec<f64>>,
     w: Vec<Vec<f64>>,
-    dK: Vec<Vec<Vec<f64>>>,
-    da: Vec<Vec<f64>>,
-    dtau: f64,
+    #[serde(flatten)]
+    slope: Slope,
 }
 
 pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
@@ -117,10 +93,8 @@ pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
                             return;
                         };
                         case.abs("value", &[got.value], &[want.value], value);
-                        let err = &want.float64_ref_err;
-                        let each =
-                            [tolerance(slope, err.dK), tolerance(slope, err.da), tolerance(slope, err.dtau)];
-                        compare(case, &task, &got, &want.dK, &want.da, want.dtau, each);
+                        let got = (&got.dk[..], &got.da, got.dtau);
+                        want.slope.compare(case, &task, got, slope, DtauScale::ThroughK);
                     },
                 );
             }
@@ -137,6 +111,7 @@ fn ascent(case: &mut Case, problem: &Problem, want: &Ascent, tol: &Tol) {
     let Some(task) = case.try_run("task", problem.task()) else { return };
     let options = NaturalOptions { max_steps: 5000, tolerance: 1e-9, precision: Precision::Fine };
     let Some((got, fit)) = case.try_run("ascent", natural_bound(&task, options)) else { return };
+    case.holds("converged", fit.converged);
     case.abs("value", &[got.value], &[want.value], tol.ascent_value_abs);
     let (n, classes, tau) = (task.points(), task.classes(), task.tau());
     let state = |of: &dyn Fn(usize, usize) -> f64| flat(&Mat::from_fn(n, classes, of));
@@ -145,24 +120,6 @@ fn ascent(case: &mut Case, problem: &Problem, want: &Ascent, tol: &Tol) {
     case.rel("v", &v, &flat(&matrix(&want.v)), tol.ascent_state_rel);
     let w = state(&|i, c| fit.blocks[c].w[i]);
     case.rel("w", &w, &flat(&matrix(&want.w)), tol.ascent_state_rel);
-    compare(case, &task, &got, &want.dK, &want.da, want.dtau, [tol.ascent_grad_rel; 3]);
-}
-
-/// A gradient against its reference; tolerances for dK, da, dtau.
-fn compare(
-    case: &mut Case,
-    task: &Task,
-    got: &Gradient,
-    dk: &[Vec<Vec<f64>>],
-    da: &[Vec<f64>],
-    dtau: f64,
-    tol: [f64; 3],
-) {
-    let dk = matrices(dk);
-    case.rel("dK", &flat_all(&got.dk), &flat_all(&dk), tol[0]);
-    case.rel("da", &flat(&got.da), &flat(&matrix(da)), tol[1]);
-    // dtau may be a small difference of larger terms: relative to max(|dtau|, |<dK, K>|/tau).
-    let through_k: f64 = dk.iter().zip(task.k()).map(|(dk, k)| siskin_gp::linalg::inner(dk, k)).sum();
-    let scale = dtau.abs().max(through_k.abs() / task.tau());
-    case.error("dtau", (got.dtau - dtau).abs() / scale, tol[2]);
+    let got = (&got.dk[..], &got.da, got.dtau);
+    want.slope.compare(case, &task, got, tol.ascent_grad_rel, DtauScale::ThroughK);
 }

@@ -6,7 +6,7 @@ use siskin_gp::special::{
     pg_mean1, pg_var1, solve_u, trigamma,
 };
 
-use crate::report::{Case, Report};
+use super::report::{Case, Report};
 
 #[derive(Deserialize)]
 struct File {

@@ -1,9 +1,9 @@
 //! `calibration.json`: reliability bins, ECE and MCE of `siskin-calib`.
 
 use serde::Deserialize;
-use siskin_calib::{Reliability, top};
+use siskin_calib::{Predictions, Reliability, top};
 
-use crate::report::{Case, Report};
+use super::report::{Case, Report};
 
 #[derive(Deserialize)]
 struct File {
@@ -56,6 +56,16 @@ fn one(case: &mut Case, want: &Want, tol: f64) {
         .unzip();
     let got = Reliability::of_confidences(&confidences, &correct, want.n_bins);
     let Some(got) = case.try_run("reliability", got) else { return };
+    compare(case, want, &got, tol);
+    let classes = want.probs.first().map_or(0, Vec::len);
+    if let Ok(predictions) = Predictions::new(want.probs.concat(), want.labels.clone(), classes) {
+        let got = Reliability::new(&predictions, want.n_bins);
+        let Some(got) = case.try_run("reliability of predictions", got) else { return };
+        compare(case, want, &got, tol);
+    }
+}
+
+fn compare(case: &mut Case, want: &Want, got: &Reliability, tol: f64) {
     case.abs("ECE", &[got.ece()], &[want.ece], tol);
     case.abs("MCE", &[got.mce()], &[want.mce], tol);
     let filled = got.bins.iter().filter(|bin| bin.count > 0).count();
