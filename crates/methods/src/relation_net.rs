@@ -18,8 +18,8 @@ use siskin_nn::{Architecture, BatchNorm, Engine, Head, Init, Network, Pass, Step
 
 /// Units of the layer before the relation score.
 const HIDDEN: usize = 8;
-/// Weight of the newest batch in the running statistics of the relation module.
-const MOMENTUM: f64 = 0.1;
+/// Weight of the newest batch in the running statistics of the relation module: nothing of earlier ones stays.
+const MOMENTUM: f64 = 1.0;
 
 /// What the relation scores are trained for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
