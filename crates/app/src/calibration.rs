@@ -119,7 +119,7 @@ impl Calibration {
             ),
             Origin::Validation { way, shot, .. } => format!(
                 "Calibrated on the model's validation classes ({way} classes, {shot} {} each): the temperature is {:.3}. \
-                 The examples are too few, or too easy, to calibrate on them.",
+                 The examples are too few, too many or too easy to calibrate on them.",
                 if shot == 1 { "example" } else { "examples" },
                 self.temperature
             ),

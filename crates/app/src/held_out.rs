@@ -28,17 +28,18 @@ impl HeldOut {
 }
 
 /// Leaves out one example at a time (several where the task is large) and predicts it by the rest. Classes with a single
-/// example are always part of the rest: without it they would not be there. `None` if no class has two. Ends early, with an
-/// error, once `stop` is set.
+/// example are always part of the rest: without it they would not be there. `None` if no class has two, or if the fewest
+/// folds would take more than `most` seconds. Ends early, with an error, once `stop` is set.
 pub(crate) fn held_out(
     features: &Features,
     labels: &[usize],
     classes: usize,
+    most: f64,
     stop: &AtomicBool,
     fit: impl Fn(&Features, &[usize]) -> Result<Head> + Sync,
 ) -> Result<Option<HeldOut>> {
     let folds = assign(labels, classes);
-    if folds.is_empty() {
+    if folds.is_empty() || FEWEST_FOLDS as f64 * seconds(classes, labels.len()) > most {
         return Ok(None);
     }
     let parts = folds.par_iter().map(|out| {

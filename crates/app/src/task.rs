@@ -13,6 +13,10 @@ use siskin_gp::classifier::GpClassifier;
 use siskin_methods::Features;
 use std::sync::atomic::AtomicBool;
 
+/// Longest wait for examples that are left out, where the model's validation classes can stand in for them. Vectors have no
+/// such model, and their fits are quicker.
+const MOST_SECONDS: f64 = 30.0;
+
 /// The model a task was made with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelRef {
@@ -62,7 +66,7 @@ impl Task {
         let way = classes.len();
         let fit = |x: &Features, y: &[usize]| Head::fit_network(x, y, way, gp);
         let head = fit(&features, &labels)?;
-        let held = held_out(&features, &labels, way, stop, fit)?;
+        let held = held_out(&features, &labels, way, MOST_SECONDS, stop, fit)?;
         let shot = labels.len() as f64 / way as f64;
         let calibration = Calibration::choose(held.as_ref(), Some(model.card()), way, shot)?;
         let model = ModelRef {
@@ -101,7 +105,7 @@ impl Task {
         fixed.kernel = Some(classifier.fitted_kernel()?.clone());
         (fixed.prior_mean, fixed.tau, fixed.learn) = (learned.prior_mean, learned.tau, false);
         let fit = |x: &Features, y: &[usize]| Head::fit_vectors(x, y, &fixed);
-        let held = held_out(&features, &labels, classes.len(), &AtomicBool::new(false), fit)?;
+        let held = held_out(&features, &labels, classes.len(), f64::INFINITY, &AtomicBool::new(false), fit)?;
         let shot = labels.len() as f64 / classes.len() as f64;
         let calibration = Calibration::choose(held.as_ref(), None, classes.len(), shot)?;
         let head = Head::Vectors(Box::new(classifier));
