@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::evaluate::evaluate;
 use crate::trainer::Tasks;
 use siskin_data::{
-    Batch, Channels, Episode, EpisodeSource, EpisodeSpec, Loader, LoaderConfig, Opened, Opener, Sampler,
-    ShortClasses, Split, SplitName, Splits, Transform,
+    Batch, Channels, Episode, EpisodeSource, EpisodeSpec, Loader, LoaderConfig, Opened, Opener,
+    Sampler, ShortClasses, Split, SplitName, Splits, Transform,
 };
 use siskin_methods::{Diet, Images, Method, Rates, StepReport};
 use std::sync::Arc;
@@ -191,10 +191,14 @@ impl Tasks for TrainingTasks {
         Ok(method.train_step(&episodes, rates)?)
     }
 
-    fn validate(&mut self, method: &dyn Method) -> Result<f64> {
+    fn validate(&mut self, method: &dyn Method) -> Result<Option<f64>> {
         let split = self.data.split(SplitName::Val);
-        let answers = evaluate(method, split, &self.data.test_transform, &self.validation)?;
-        Ok(answers.iter().map(|a| a.accuracy()).sum::<f64>() / answers.len() as f64)
+        let answers = match evaluate(method, split, &self.data.test_transform, &self.validation) {
+            Err(Error::Method(e)) if e.is_not_finite() => return Ok(None),
+            answers => answers?,
+        };
+        let finite = answers.iter().flat_map(|a| &a.prediction.probabilities).all(|p| p.is_finite());
+        Ok(finite.then(|| answers.iter().map(|a| a.accuracy()).sum::<f64>() / answers.len() as f64))
     }
 }
 
