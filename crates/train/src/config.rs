@@ -119,6 +119,8 @@ pub struct BackboneConfig {
     /// `f32`, or `bf16` on a CPU that has it: bf16 products with f32 sums. `bf16-emulated` computes the same anywhere,
     /// slowly.
     pub precision: String,
+    /// A safetensors file whose weights training starts from, in place of random ones; see docs/weights.md.
+    pub weights: Option<String>,
     /// Whether the CPU uses the fused blocks; false means Burn's own operations, some ten times slower.
     pub fused: bool,
 }
@@ -129,6 +131,7 @@ impl Default for BackboneConfig {
             name: "conv4s".into(),
             device: "cpu".into(),
             precision: "f32".into(),
+            weights: None,
             fused: true,
         }
     }
