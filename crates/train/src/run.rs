@@ -37,6 +37,13 @@ impl Run {
     /// A new run in the folder `out`.
     pub fn start(out: &Path, config: Config, opener: &Opener<'_>) -> Result<Run> {
         let data = TaskData::open(&config, channels(&config)?, opener)?;
+        if data.drops_colour() {
+            opener.progress.note(&format!(
+                "Note: these images have colours, but {} sees their first channel (red) alone. For colour photos set \
+                 backbone.name = \"conv4\" and data.image_size = 84.",
+                config.backbone.name
+            ));
+        }
         let mut method = new_method(&config, &data)?;
         if let Some(weights) = &config.backbone.weights {
             put_weights(method.as_mut(), architecture(&config)?, Path::new(weights))?;
