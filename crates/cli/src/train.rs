@@ -97,6 +97,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                     run.trainer().validations_without_accuracy()
                 );
             }
+            if let Some(mib) = run.trainer().extra_memory_mib() {
+                say!("Beside the model, adapting to a task takes {mib:.1} MiB.");
+            }
             say!("The run is in {folder}. Next: siskin test {folder}");
         }
     }

@@ -158,6 +158,11 @@ impl Trainer {
         self.position.validations_without_accuracy
     }
 
+    /// What the method holds beside a model, in MiB, where adapting to a task takes more than a forward pass.
+    pub fn extra_memory_mib(&self) -> Option<f64> {
+        self.method.extra_memory_mib()
+    }
+
     /// Best validation accuracy and its episode.
     pub fn best(&self) -> Option<(f64, u64)> {
         self.position.best
