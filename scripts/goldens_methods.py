@@ -231,6 +231,160 @@ def dkt():
                       dlearned=torch.cat(grads[1:]), probabilities=torch.stack(scores, 1).softmax(1)))
 
 
+def cosine_kernel(features, scale):
+    z = F.normalize(features, dim=1)
+    return scale * z @ z.T
+
+
+def expected_log_sigmoid(mean, variance, nodes=400):
+    """E log sigma(x), x ~ N(mean, variance), by Gauss-Hermite; nodes and weights from the Jacobi matrix."""
+    off = torch.sqrt(torch.arange(1, nodes) * 1.0)
+    x, vectors = torch.linalg.eigh(torch.diag(off, 1) + torch.diag(off, -1))
+    points = mean[..., None] + variance.clamp(min=0).sqrt()[..., None] * x
+    return (F.logsigmoid(points) * vectors[0] ** 2).sum(-1)
+
+
+def log_integral(k, b, w):
+    """log int N(x | 0, K) exp(b'x - x' W x / 2) dx."""
+    system = torch.eye(len(b)) + k * w
+    return 0.5 * b @ torch.linalg.solve(system, k @ b) - 0.5 * torch.logdet(system)
+
+
+def condition(k, cross, own, b, w):
+    """Mean and covariance at queries with kernel `cross` to the points and `own` among themselves."""
+    return cross @ torch.linalg.solve(torch.eye(len(b)) + w[:, None] * k, b), \
+        own - cross @ torch.linalg.solve(k + torch.diag(1 / w), cross.T)
+
+
+def positive(seed, *shape):
+    return (0.05 + 0.5 * draw(seed, *shape).abs()).float().double()
+
+
+def gibbs_episode(seed):
+    """An episode with its kernel matrix, and all of it as golden values."""
+    way, dim, scale = 3, 4, 1.7
+    labels, support, query = episode(way, 2, 2)
+    y = torch.tensor(labels)
+    x = (draw(seed, way, dim)[y] + 0.7 * draw(seed + 1, len(labels), dim)).float().double().requires_grad_()
+    values = dict(way=way, dim=dim, labels=labels, support=support, query=query, features=x, scale=scale)
+    return way, support, query, y, x, cosine_kernel(x, scale), values
+
+
+def ls_gibbs():
+    """Logistic-softmax at fixed sites b = (y - m) / 2 and w = omega, class by class; the sites of PL are of the support."""
+    way, support, query, y, x, k, values = gibbs_episode(90)
+
+    def sites(seed, rows):
+        counts = torch.floor(3 * draw(seed, way, len(rows)).abs())
+        own = F.one_hot(y[rows], way).T.double()
+        return (own - counts) / 2, positive(seed + 1, way, len(rows))
+
+    b, w = sites(92, list(range(len(y))))
+    logs = sum(log_integral(k, b[c], w[c]) for c in range(way))
+    loss = -logs / len(y) + way * torch.log(torch.tensor(2.0))
+    values.update(b=b, w=w, marginal=loss, dmarginal=torch.autograd.grad(loss, x, retain_graph=True)[0])
+
+    b, w = sites(94, support)
+    scores = []
+    for c in range(way):
+        mean, cov = condition(k[support][:, support], k[query][:, support], k[query][:, query], b[c], w[c])
+        scores.append(expected_log_sigmoid(mean, cov.diagonal()))
+    scores = torch.stack(scores, 1)
+    loss = F.cross_entropy(scores, y[query])
+    values.update(support_b=b, support_w=w, predictive=loss, dpredictive=torch.autograd.grad(loss, x)[0],
+                  probabilities=scores.softmax(1))
+    write("ls_gibbs", values)
+
+
+def differences(y, way):
+    """The matrix A of f_y - f_c for every point and other class c; f is laid out class by class."""
+    rows = []
+    for n, own in enumerate(y.tolist()):
+        for c in range(way):
+            if c != own:
+                row = torch.zeros(way, len(y))
+                row[own, n], row[c, n] = 1, -1
+                rows.append(row.reshape(-1))
+    return torch.stack(rows)
+
+
+def ove():
+    """One-vs-each at fixed omega; those of PL are of the support."""
+    way, support, query, y, x, k, values = gibbs_episode(96)
+    a = differences(y, way)
+    omega, half = positive(98, len(a)), torch.full((len(a),), 0.5)
+    gram = a @ torch.block_diag(*[k] * way) @ a.T
+    loss = -(log_integral(gram, half, omega) - len(a) * torch.log(torch.tensor(2.0))) / len(y)
+    values.update(omega=omega, marginal=loss, dmarginal=torch.autograd.grad(loss, x, retain_graph=True)[0])
+
+    a = differences(y[support], way)
+    omega, half = positive(99, len(a)), torch.full((len(a),), 0.5)
+    gram = a @ torch.block_diag(*[k[support][:, support]] * way) @ a.T
+    scores = []
+    for q in query:
+        cross = torch.block_diag(*[k[q, support][None]] * way) @ a.T
+        mean, cov = condition(gram, cross, k[q, q] * torch.eye(way), half, omega)
+        score = []
+        for c in range(way):
+            others = [o for o in range(way) if o != c]
+            variance = cov[c, c] + cov.diagonal()[others] - 2 * cov[c, others]
+            score.append(expected_log_sigmoid(mean[c] - mean[others], variance).sum())
+        scores.append(torch.stack(score))
+    scores = torch.stack(scores)
+    loss = F.cross_entropy(scores, y[query])
+    values.update(support_omega=omega, predictive=loss, dpredictive=torch.autograd.grad(loss, x)[0],
+                  probabilities=scores.softmax(1))
+    write("ove", values)
+
+
+def cdkt():
+    """Two sweeps of mean field from the prior, alpha and gamma solved together, and the bound after them."""
+    way, dim, steps = 3, 12, 2
+    start = dict(scale=1.4, mean=-0.6, tau=0.5)
+    raw = torch.tensor(start["scale"]).expm1().log().requires_grad_()
+    a, log_tau = torch.tensor(start["mean"]).requires_grad_(), torch.tensor(start["tau"]).log().requires_grad_()
+    scale, tau = F.softplus(raw), log_tau.exp()
+    labels, support, query = episode(way, 1, 2)
+    y = torch.tensor(labels)
+    points = len(labels)
+    x = (draw(100, way, dim)[y] + draw(101, points, dim)).float().double().requires_grad_()
+    k = cosine_kernel(x, scale) / tau**2
+    mean = a / tau * torch.ones(points)
+    own = F.one_hot(y, way).double()
+
+    def local(mu, v):
+        """rho and u = sum of gamma, the root of log u - psi(1 + u) = log s."""
+        c = torch.sqrt(mu**2 + v)
+        rho = -mu / 2 - torch.log(2 * torch.cosh(c / 2))
+        log_s = torch.logsumexp(rho, 1) - torch.log(torch.tensor(1.0 * way))
+        log_u = torch.zeros(points)
+        for _ in range(60):
+            # Newton; the last step makes the gradient that of the root.
+            u = log_u.detach().exp()
+            log_u = u.log() - (u.log() - torch.digamma(1 + u) - log_s) / (1 - u * torch.polygamma(1, 1 + u))
+        return c, rho, log_u.exp()
+
+    mu, v = mean[:, None].expand(points, way), k.diagonal()[:, None].expand(points, way)
+    for _ in range(steps):
+        c, rho, u = local(mu, v)
+        gamma = torch.exp(torch.digamma(1 + u))[:, None] * rho.exp() / way
+        omega = (gamma + own) * torch.tanh(c / 2) / (2 * c)
+        covariances = [torch.linalg.inv(torch.linalg.inv(k) + torch.diag(omega[:, j])) for j in range(way)]
+        means = [covariances[j] @ ((own - gamma)[:, j] / 2 + torch.linalg.solve(k, mean)) for j in range(way)]
+        mu, v = torch.stack(means, 1), torch.stack([s.diagonal() for s in covariances], 1)
+    alpha = 1 + local(mu, v)[2]
+    entropy = alpha + torch.lgamma(alpha) + (1 - alpha) * torch.digamma(alpha)
+    label = mu / 2 - torch.log(2 * torch.cosh(torch.sqrt(mu**2 + v) / 2))
+    bound = (label * own).sum() + (entropy - 1 - torch.log(torch.tensor(1.0 * way))).sum()
+    for j in range(way):
+        q = torch.distributions.MultivariateNormal(means[j], covariances[j])
+        bound = bound - torch.distributions.kl_divergence(q, torch.distributions.MultivariateNormal(mean, k))
+    loss = -bound / points
+    dx, *dlearned = torch.autograd.grad(loss, [x, raw, a, log_tau])
+    write("cdkt", dict(way=way, dim=dim, steps=steps, labels=labels, support=support, query=query, features=x, **start,
+                       loss=loss, dfeatures=dx, dlearned=torch.stack(dlearned)))
+
+
 if __name__ == "__main__":
     OUT.mkdir(parents=True, exist_ok=True)
     proto_net()
@@ -240,3 +394,6 @@ if __name__ == "__main__":
     fitted_heads()
     pretraining_heads()
     dkt()
+    ls_gibbs()
+    ove()
+    cdkt()

@@ -90,6 +90,16 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             if run.trainer().skipped() > 0 {
                 say!("{} steps were skipped because a gradient was not finite.", run.trainer().skipped());
             }
+            if run.trainer().validations_without_accuracy() > 0 {
+                say!(
+                    "Validations without an accuracy, because a prediction was not finite: {}. A smaller \
+                     train.learning_rate is the usual cure.",
+                    run.trainer().validations_without_accuracy()
+                );
+            }
+            if let Some(mib) = run.trainer().extra_memory_mib() {
+                say!("Beside the model, adapting to a task takes {mib:.1} MiB.");
+            }
             say!("The run is in {folder}. Next: siskin test {folder}");
         }
     }
@@ -140,9 +150,12 @@ pub fn train_until(run: &mut Run, stop: &AtomicBool) -> anyhow::Result<Outcome> 
                 say(format!("episode {episode}: the gradient was not finite, the step was skipped"));
             }
         }
-        Event::Validated { episode, accuracy, best } => {
+        Event::Validated { episode, accuracy: Some(accuracy), best } => {
             let note = if *best { ", best so far" } else { "" };
             say(format!("episode {episode}: validation accuracy {:.2} %{note}", 100.0 * accuracy));
+        }
+        Event::Validated { episode, accuracy: None, .. } => {
+            say(format!("episode {episode}: no validation accuracy, a prediction was not finite"));
         }
     });
     bar.finish_and_clear();

@@ -121,7 +121,7 @@ fn bad_images_stop_an_import_or_are_skipped() {
     let desk = Desk::new();
     desk.put("birds/owl/broken.jpg", b"not a picture");
     let said = desk.fails(&["import", "birds"]);
-    assert!(said.contains("broken.jpg") && said.contains("skipped"), "{said}");
+    assert!(said.contains("broken.jpg") && said.contains("--on-bad-image skip"), "{said}");
     let said = desk.ok(&["import", "birds", "--on-bad-image", "skip"]);
     assert!(said.contains("4 classes, 16 images") && said.contains("1 problem"), "{said}");
 }
@@ -130,7 +130,9 @@ fn bad_images_stop_an_import_or_are_skipped() {
 fn a_random_split_is_written_and_found_again() {
     let desk = Desk::new();
     let said = desk.fails(&["preview", "--data", "birds", "--out", "x.png"]);
-    assert!(said.contains("has no split called default") && said.contains("--split all"), "{said}");
+    assert!(said.contains("has no split into classes") && said.contains("--split all"), "{said}");
+    let command = "`siskin data split --data birds --make 2,1 --out birds/splits.json`";
+    assert!(said.contains(command), "{said}");
     desk.ok(&["split", "--data", "birds", "--make", "2,1", "--out", "birds/splits.json"]);
     let said = desk.ok(&["split", "--data", "birds", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&said).unwrap();

@@ -1,7 +1,7 @@
 //! `siskin train` and friends as a person meets them: mistakes, Ctrl-C, kill -9, and going on.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 fn siskin(args: &[&str], folder: &Path) -> Command {
@@ -49,31 +49,75 @@ fn mistakes_are_answered_with_what_to_do() {
     assert!(!at.join("runs").exists(), "a refused run leaves no folder");
 }
 
+/// Six classes of four small images, and their split.
+fn drawings(folder: &Path) {
+    for class in 0..6 {
+        std::fs::create_dir_all(folder.join(format!("c{class}"))).unwrap();
+        for number in 0..4 {
+            let pixel = |i: usize| (i * (class + 2) % (11 + number) * 20) as u8;
+            let file = std::fs::File::create(folder.join(format!("c{class}/{number}.png"))).unwrap();
+            let mut encoder = png::Encoder::new(file, 28, 28);
+            encoder.set_color(png::ColorType::Grayscale);
+            let pixels: Vec<u8> = (0..28 * 28).map(pixel).collect();
+            encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+        }
+    }
+    let split = r#"{"train": ["c0", "c1"], "val": ["c2", "c3"], "test": ["c4", "c5"]}"#;
+    std::fs::write(folder.join("splits.json"), split).unwrap();
+}
+
+/// Waits until `come` is true of a run that must not end before.
+fn wait_until(child: &mut Child, come: impl Fn() -> bool) {
+    while !come() {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before it was killed");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// Every kill comes after a new checkpoint: half of them any time from 0 to 30 ms after it, in steps, validations and saves; half
+/// of them while the next checkpoint is being written.
 #[test]
-fn fifty_kills_never_lose_a_checkpoint() {
+fn fifty_kills_in_steps_and_saves_change_no_byte_of_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    std::fs::write(at.join("small.toml"), SMALL).unwrap();
-    let mut args = vec!["train", "small.toml", "--out", "run"];
-    let mut reached = 0;
+    // The embedded glyphs take half a second to draw, at every start.
+    drawings(&at.join("drawings"));
+    let often = SMALL
+        .replace("episodes = 400", "episodes = 250")
+        .replace("validate_every = 0", "validate_every = 3\nvalidate_episodes = 2");
+    std::fs::write(at.join("often.toml"), format!("{often}[data]\ntrain = \"drawings\"\n")).unwrap();
+    let (last, writing) = (at.join("run/last.safetensors"), at.join("run/last.safetensors.writing"));
+    let saved = || std::fs::metadata(&last).and_then(|m| m.modified()).ok();
+    let mut args = vec!["train", "often.toml", "--out", "run"];
+    let (mut reached, mut half_written) = (0, 0);
     for kill in 0..50u64 {
+        let before = saved();
         let mut child = siskin(&args, at).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // Different moments of start-up, step and save each time; the first run gets time for its first save.
-        let wait = if reached == 0 { 1500 } else { 150 + 13 * kill };
-        std::thread::sleep(Duration::from_millis(wait));
+        wait_until(&mut child, || saved() != before);
+        if kill.is_multiple_of(2) {
+            std::thread::sleep(Duration::from_micros(1250 * (kill / 2)));
+        } else {
+            wait_until(&mut child, || writing.exists());
+            std::thread::sleep(Duration::from_micros(50 * (kill / 2)));
+        }
+        assert!(child.try_wait().unwrap().is_none(), "the run ended before it was killed");
         child.kill().unwrap();
         child.wait().unwrap();
-        let last = at.join("run/last.safetensors");
-        if !last.exists() {
-            std::fs::remove_dir_all(at.join("run")).ok();
-            continue;
-        }
+        half_written += usize::from(writing.exists());
         let (position, _) = siskin_train::checkpoint::load(&last).unwrap();
-        assert!(position.episode >= reached, "kill {kill}: went back from {reached} to {}", position.episode);
+        assert!(position.episode > reached, "kill {kill}: from {reached} to {}", position.episode);
         reached = position.episode;
         args = vec!["train", "--resume", "run"];
     }
-    assert!(reached > 0, "no run ever got as far as a checkpoint");
+    println!("50 kills, {half_written} of them left a half-written checkpoint; {reached} episodes done");
+    for args in [&args[..], &["train", "often.toml", "--out", "whole"]] {
+        let output = run(args, at);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    for file in ["last.safetensors", "best.safetensors", "metrics.jsonl"] {
+        let read = |folder: &str| std::fs::read(at.join(folder).join(file)).unwrap();
+        assert!(read("run") == read("whole"), "{file} is not that of a run that was never killed");
+    }
 }
 
 #[test]
@@ -121,21 +165,47 @@ fn a_full_disk_is_reported_and_the_old_checkpoint_stays() {
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
+/// Permissions do not stop root: a folder in the place of the file stops every user.
+#[test]
+fn a_checkpoint_that_cannot_be_written_is_named_and_the_old_one_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("small.toml"), SMALL.replace("episodes = 400", "episodes = 3")).unwrap();
+    let output = run(&["train", "small.toml", "--out", "run"], at);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (last, config) = (at.join("run/last.safetensors"), at.join("run/config.toml"));
+    let before = std::fs::read(&last).unwrap();
+    let longer = std::fs::read_to_string(&config).unwrap().replace("episodes = 3", "episodes = 9");
+    std::fs::write(&config, longer).unwrap();
+    let in_the_way = at.join("run/last.safetensors.writing");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let output = run(&["train", "--resume", "run"], at);
+    let says = text(&output.stderr);
+    assert!(!output.status.success() && says.contains("cannot write run/last.safetensors"), "{says}");
+    assert!(std::fs::read(&last).unwrap() == before, "the old checkpoint was touched");
+    std::fs::remove_dir(&in_the_way).unwrap();
+    let output = run(&["train", "--resume", "run"], at);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_run_folder_that_cannot_be_made_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("small.toml"), SMALL).unwrap();
+    std::fs::write(at.join("taken"), "").unwrap();
+    let output = run(&["train", "small.toml", "--out", "taken/run"], at);
+    let says = text(&output.stderr);
+    assert!(!output.status.success() && says.contains("taken/run"), "{says}");
+}
+
 #[cfg(unix)]
 #[test]
-fn a_folder_that_cannot_be_written_is_named() {
+fn a_read_only_folder_is_named() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     std::fs::write(at.join("small.toml"), SMALL).unwrap();
-    // A file in the place of a folder stops every user; permissions do not stop root.
-    std::fs::write(at.join("taken"), "").unwrap();
-    let output = run(&["train", "small.toml", "--out", "taken/run"], at);
-    assert!(
-        !output.status.success() && text(&output.stderr).contains("taken/run"),
-        "{}",
-        text(&output.stderr)
-    );
     let locked = at.join("locked");
     std::fs::create_dir(&locked).unwrap();
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap();

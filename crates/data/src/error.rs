@@ -70,7 +70,7 @@ pub enum Error {
         hint: &'static str,
     },
     /// A file that cannot be used, under the policy that this is an error.
-    #[error("{file}. To go on, {}, or let bad images be skipped", .file.fault.advice())]
+    #[error("{file}. To go on, {}, or leave bad images out with --on-bad-image skip", .file.fault.advice())]
     BadFile {
         /// The file and what is wrong with it.
         file: BadFile,
@@ -104,6 +104,16 @@ pub enum Error {
         name: String,
         /// What there is.
         known: String,
+    },
+    /// A data set that comes without a split.
+    #[error("data set {dataset} has no split into classes for training, validation and test. {}", how_to_split(.from, *.classes))]
+    NoSplit {
+        /// The data set.
+        dataset: String,
+        /// Where it lies.
+        from: Option<PathBuf>,
+        /// How many classes it has.
+        classes: usize,
     },
     /// Domains cannot become validation classes.
     #[error("{count} domains of data set {dataset} cannot be held out for validation: {why}")]
@@ -211,8 +221,8 @@ pub enum Error {
     },
     /// Classes with fewer images than an episode takes.
     #[error(
-        "{} of {split} have fewer than the {needed} images an episode takes: {}; ask for fewer shots or queries, or \
-         set short_classes to \"skip\" or \"fewer-queries\"",
+        "{} of {split} have fewer than the {needed} images an episode takes: {}; ask for fewer shots or queries (in a \
+         config `shot` and `query` of [episode] or [test]), add images, or leave such classes out of the split",
         count(.classes.len(), "class", "classes"),
         shortened(.classes)
     )]
@@ -225,7 +235,11 @@ pub enum Error {
         classes: Vec<(String, usize)>,
     },
     /// Fewer classes than an episode takes.
-    #[error("{of} has {} to draw from, but an episode takes {need}", count(*.have, "class", "classes"))]
+    #[error(
+        "{of} has {} to draw from, but an episode takes {need}: ask for fewer (in a config `way` of [episode] or [test]), or \
+         give this part of the split more classes",
+        count(*.have, "class", "classes")
+    )]
     FewClasses {
         /// The split or domain.
         of: String,
@@ -288,6 +302,25 @@ pub enum Error {
         /// What the encoder said.
         reason: String,
     },
+}
+
+/// The command that makes a split: half of the classes train, a quarter validates.
+fn how_to_split(from: &Option<PathBuf>, classes: usize) -> String {
+    let (train, val) = (classes / 2, classes / 4);
+    let test = classes - train - val;
+    let Some(path) = from else { return "Give a split file (docs/data.md)".into() };
+    let (data, out, then) = match path.is_dir() {
+        true => (path.display(), path.join("splits.json"), String::new()),
+        false => {
+            let import = format!("; then `siskin data import {} --splits splits.json`", path.display());
+            (path.display(), PathBuf::from("splits.json"), import)
+        }
+    };
+    format!(
+        "Make one, for instance by `siskin data split --data {data} --make {train},{val} --out {}`: {train} classes to \
+         train, {val} to validate, {test} to test{then}. Or write one (docs/data.md)",
+        out.display()
+    )
 }
 
 /// `1 class`, `2 classes`.

@@ -100,6 +100,8 @@ pub struct Opened {
     pub ignored: Vec<String>,
     /// Whether it came from the cache; else it was just read.
     pub cached: bool,
+    /// Where it lies; nowhere if it is drawn on the spot.
+    pub from: Option<PathBuf>,
 }
 
 impl Opener<'_> {
@@ -150,7 +152,7 @@ impl Opener<'_> {
         }
         let Record { mut schemes, layout, bad, ignored, .. } = record;
         add_hinted(&mut schemes, source, &items)?;
-        Ok(Opened { items, schemes, layout, bad, ignored, cached })
+        Ok(Opened { items, schemes, layout, bad, ignored, cached, from: Some(source.path.clone()) })
     }
 
     fn open_embeddings(&self, source: &Source) -> Result<Opened> {
@@ -162,7 +164,8 @@ impl Opener<'_> {
         let mut schemes = Vec::new();
         add_hinted(&mut schemes, source, &items)?;
         let layout = "vectors and labels".to_owned();
-        Ok(Opened { items, schemes, layout, bad: Vec::new(), ignored: Vec::new(), cached: false })
+        let from = Some(source.path.clone());
+        Ok(Opened { items, schemes, layout, bad: Vec::new(), ignored: Vec::new(), cached: false, from })
     }
 }
 
@@ -189,22 +192,24 @@ impl Opened {
             bad: Vec::new(),
             ignored: Vec::new(),
             cached: false,
+            from: None,
         })
     }
 
     /// The split called `name`, or the first one.
     pub fn splits(&self, name: Option<&str>) -> Result<Splits> {
         let scheme = match name {
+            _ if self.schemes.is_empty() => {
+                let (from, classes) = (self.from.clone(), self.items.classes().len());
+                return Err(Error::NoSplit { dataset: self.items.name().to_owned(), from, classes });
+            }
             Some(name) => self.schemes.iter().find(|s| s.name == name),
             None => self.schemes.first(),
         };
         let scheme = scheme.ok_or_else(|| Error::UnknownSplit {
             dataset: self.items.name().to_owned(),
             name: name.unwrap_or("default").to_owned(),
-            known: match self.schemes.iter().map(|s| s.name.as_str()).collect::<Vec<_>>() {
-                names if names.is_empty() => "none: give a split file (see docs/data.md)".to_owned(),
-                names => names.join(", "),
-            },
+            known: self.schemes.iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", "),
         })?;
         Ok(scheme.apply(&self.items))
     }

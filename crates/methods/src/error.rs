@@ -16,7 +16,10 @@ pub enum Error {
         why: String,
     },
     /// The steps on a task's support left the finite numbers.
-    #[error("the steps on a task's support went out of the finite numbers; lower {key}")]
+    #[error(
+        "the answer to a task is not finite. Where training went well, the steps on the task's support are too long: \
+         lower {key}. Where its loss grew or steps were skipped, lower train.learning_rate and train again"
+    )]
     Diverged {
         /// The setting that sets their length.
         key: &'static str,
@@ -33,9 +36,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a NaN or an infinity where a number must be is all that is wrong: a training step can then be skipped.
+    /// Whether a NaN or an infinity where a number must be is all that is wrong: a training step can then be skipped, and
+    /// a validation has no accuracy.
     pub fn is_not_finite(&self) -> bool {
-        matches!(self, Error::Gp(siskin_gp::Error::NotFinite { .. }))
+        matches!(self, Error::Gp(siskin_gp::Error::NotFinite { .. }) | Error::Diverged { .. })
     }
 }
 

@@ -94,6 +94,12 @@ pub trait Method: Send + Sync {
         Vec::new()
     }
 
+    /// What it holds beside the model, in MiB, where adapting to a task takes more than a forward pass: one of the
+    /// [`Method::scalars`].
+    fn extra_memory_mib(&self) -> Option<f64> {
+        self.scalars().into_iter().find(|(name, _)| name == "extra_memory_mib").map(|(_, mib)| mib)
+    }
+
     /// Everything that a resumed training needs, exactly.
     fn state(&self) -> State;
 

@@ -55,3 +55,42 @@ pub fn ls_gibbs(config: &LsGibbsConfig, setup: Setup) -> Result<DeepKernel<Sampl
     };
     DeepKernel::with_head(SampledHead::new(sampling, setup.seed)?, setup)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::deep_kernel::golden::CosineEpisode;
+    use crate::deep_kernel::row_major;
+    use crate::golden::{Golden, assert_close};
+    use siskin_gp::Task;
+    use siskin_gp::gibbs::LogisticSoftmaxGibbs;
+
+    /// Sites of each class, [N] each.
+    fn sites(golden: &Golden, name: &str) -> Vec<Vec<f64>> {
+        let way = golden.f64("way") as usize;
+        let all = golden.f64s(name);
+        all.chunks_exact(all.len() / way).map(<[f64]>::to_vec).collect()
+    }
+
+    #[test]
+    fn losses_probabilities_and_gradients_at_fixed_sites_are_those_of_pytorch() {
+        let golden = Golden::parse(include_str!("../tests/golden/ls_gibbs.json"));
+        let episode = CosineEpisode::new(&golden);
+        let given = |task: &Task, b: &str, w: &str| {
+            LogisticSoftmaxGibbs::given_sites(task, sites(&golden, b), sites(&golden, w)).unwrap()
+        };
+        let marginal = given(&episode.all(), "b", "w").marginal_likelihood();
+        let (task, query, labels) = episode.parts();
+        let gibbs = given(&task, "support_b", "support_w");
+        let predictive = gibbs.predictive_likelihood(&query, &labels).unwrap();
+        let probabilities = row_major(&gibbs.published_probabilities(&query).unwrap());
+        for (name, found) in [
+            ("marginal", vec![marginal.value]),
+            ("dmarginal", episode.back_from_all(&marginal)),
+            ("predictive", vec![predictive.value]),
+            ("dpredictive", episode.back_from_parts(&predictive)),
+            ("probabilities", probabilities),
+        ] {
+            assert_close(name, &found, &golden.f64s(name), 1e-8);
+        }
+    }
+}

@@ -53,3 +53,33 @@ pub fn ove(config: &OveConfig, setup: Setup) -> Result<DeepKernel<SampledHead>> 
     };
     DeepKernel::with_head(SampledHead::new(sampling, setup.seed)?, setup)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::deep_kernel::golden::CosineEpisode;
+    use crate::deep_kernel::row_major;
+    use crate::golden::{Golden, assert_close};
+    use siskin_gp::Task;
+    use siskin_gp::gibbs::OneVsEachGibbs;
+
+    #[test]
+    fn losses_probabilities_and_gradients_at_fixed_omega_are_those_of_pytorch() {
+        let golden = Golden::parse(include_str!("../tests/golden/ove.json"));
+        let episode = CosineEpisode::new(&golden);
+        let given = |task: &Task, omega: &str| OneVsEachGibbs::given_omega(task, golden.f64s(omega)).unwrap();
+        let marginal = given(&episode.all(), "omega").marginal_likelihood();
+        let (task, query, labels) = episode.parts();
+        let gibbs = given(&task, "support_omega");
+        let predictive = gibbs.predictive_likelihood(&query, &labels).unwrap();
+        let probabilities = row_major(&gibbs.published_probabilities(&query).unwrap());
+        for (name, found) in [
+            ("marginal", vec![marginal.value]),
+            ("dmarginal", episode.back_from_all(&marginal)),
+            ("predictive", vec![predictive.value]),
+            ("dpredictive", episode.back_from_parts(&predictive)),
+            ("probabilities", probabilities),
+        ] {
+            assert_close(name, &found, &golden.f64s(name), 1e-8);
+        }
+    }
+}

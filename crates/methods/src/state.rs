@@ -65,6 +65,18 @@ impl State {
         }));
     }
 
+    /// Puts the weights of a backbone in the place of those of the network that [`State::push_network`] added.
+    pub fn put_backbone(&mut self, weights: Vec<NamedTensor>) -> Result<()> {
+        for NamedTensor { name, shape, values } in weights {
+            let name = format!("network.{name}");
+            let place = self.0.iter_mut().find(|t| t.name == name && t.shape == shape);
+            let place =
+                place.ok_or_else(|| Error::State(format!("it has no `{name}` of shape {shape:?}")))?;
+            place.values = Values::F32(values);
+        }
+        Ok(())
+    }
+
     /// The network added by [`State::push_network`].
     pub fn network(&self) -> Result<NetworkState> {
         self.network_as("network")

@@ -135,7 +135,7 @@ fn report(charts: &[(&str, String)]) -> Report {
                     cells(["DKT", "63.37 ± 0.19", "0.19", "0.26"]),
                 ],
             },
-            Block::Code("siskin train --config configs/cub-5shot.toml".into()),
+            Block::Code("siskin train configs/cub-1shot.toml".into()),
         ],
     }];
     sections.extend(charts.iter().map(|(name, svg)| Section {

@@ -20,6 +20,9 @@ pub struct Position {
     pub skipped: u64,
     /// How many of them were the latest ones, without a good step after.
     pub skipped_in_a_row: u64,
+    /// Validations in which a prediction was not finite.
+    #[serde(default)]
+    pub validations_without_accuracy: u64,
     /// Best validation accuracy so far and the episode it was reached at.
     pub best: Option<(f64, u64)>,
     /// Length of `metrics.jsonl` at this point: a resumed run cuts what came after.
@@ -111,6 +114,7 @@ mod tests {
             episode: 7,
             skipped: 1,
             skipped_in_a_row: 0,
+            validations_without_accuracy: 0,
             best: Some((0.1 + 0.2, 5)),
             metrics_bytes: 99,
             config: "seed = 1\n".into(),

@@ -119,13 +119,21 @@ pub struct BackboneConfig {
     /// `f32`, or `bf16` on a CPU that has it: bf16 products with f32 sums. `bf16-emulated` computes the same anywhere,
     /// slowly.
     pub precision: String,
+    /// A safetensors file whose weights training starts from, in place of random ones; see docs/weights.md.
+    pub weights: Option<String>,
     /// Whether the CPU uses the fused blocks; false means Burn's own operations, some ten times slower.
     pub fused: bool,
 }
 
 impl Default for BackboneConfig {
     fn default() -> Self {
-        BackboneConfig { name: "conv4s".into(), device: "cpu".into(), precision: "f32".into(), fused: true }
+        BackboneConfig {
+            name: "conv4s".into(),
+            device: "cpu".into(),
+            precision: "f32".into(),
+            weights: None,
+            fused: true,
+        }
     }
 }
 
@@ -156,7 +164,7 @@ pub struct TrainConfig {
     pub schedule: Schedule,
     /// Validate every so many episodes; 0 means never (the last model is then also the best).
     pub validate_every: u64,
-    /// Validate only after this many episodes.
+    /// Validate only after more than this many episodes.
     pub validate_from: u64,
     /// Episodes of one validation.
     pub validate_episodes: u64,
@@ -341,63 +349,4 @@ fn suggestion(message: &str) -> Option<(String, String)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn written_out_and_read_again_is_the_same() {
-        let config = Config::parse("seed = 3\n[cdkt]\nobjective = \"elbo\"\n", &[]).unwrap();
-        assert_eq!(Config::parse(&config.to_toml(), &[]).unwrap(), config);
-    }
-
-    #[test]
-    fn a_typo_names_the_nearest_key() {
-        let error = Config::parse("[train]\nepisods = 5\n", &[]).unwrap_err().to_string();
-        assert!(error.contains("`episods`") && error.contains("did you mean `episodes`"), "{error}");
-        let error = Config::parse("", &["cdkt.kernel=cosin".into()]).unwrap_err().to_string();
-        assert!(error.contains("did you mean `cosine`"), "{error}");
-    }
-
-    #[test]
-    fn settings_take_toml_values_and_plain_words() {
-        let set = ["train.episodes=7", "cdkt.kernel=rbf", "data.augment=true", "data.train=some/folder"];
-        let config = Config::parse("", &set.map(String::from)).unwrap();
-        assert_eq!(config.train.episodes, 7);
-        assert_eq!(config.cdkt.kernel, siskin_methods::cdkt::KernelName::Rbf);
-        assert!(config.data.augment);
-        assert_eq!(config.data.train, "some/folder");
-    }
-
-    #[test]
-    fn every_config_of_the_repository_parses() {
-        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs")];
-        let mut read = 0;
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    Config::load(&path, &[]).unwrap();
-                    read += 1;
-                }
-            }
-        }
-        assert!(read > 60, "only {read} configs were found");
-    }
-
-    #[test]
-    fn values_out_of_range_are_named() {
-        for (set, key) in [
-            ("cdkt.tau=0", "cdkt.tau"),
-            ("episode.way=1", "episode.way"),
-            ("test.episodes=0", "test.episodes"),
-            ("abml.kl_weight=-1", "abml.kl_weight"),
-            ("abml.samples=0", "abml.samples"),
-        ] {
-            let error = Config::parse("", &[set.into()]).unwrap_err().to_string();
-            assert!(error.contains(key), "{error}");
-        }
-        assert!(Config::parse("", &["seed".into()]).unwrap_err().to_string().contains("no `=`"));
-    }
-}
+mod tests;

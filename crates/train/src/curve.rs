@@ -8,7 +8,7 @@ use std::path::Path;
 pub struct Curve {
     /// Of training steps.
     pub steps: Vec<(f64, f64)>,
-    /// Of validations.
+    /// Of validations that gave an accuracy.
     pub validations: Vec<(f64, f64)>,
 }
 
@@ -23,10 +23,10 @@ impl Curve {
                 .map_err(|e| Error::Run(format!("{} has a damaged line: {e}", path.display())))?;
             let number = |key: &str| line[key].as_f64().unwrap_or(f64::NAN);
             let point = (number("episode"), number("accuracy"));
-            if line["kind"] == "validation" {
-                curve.validations.push(point);
-            } else {
+            if line["kind"] != "validation" {
                 curve.steps.push(point);
+            } else if point.1.is_finite() {
+                curve.validations.push(point);
             }
         }
         Ok(curve)

@@ -20,7 +20,7 @@ use siskin_methods::proto_net::ProtoNet;
 use siskin_methods::relation_net::RelationNet;
 use siskin_methods::{Method, MethodName, Setup, StepReport};
 use siskin_methods::{baseline_plus_plus, feature_transfer};
-use siskin_nn::{Architecture, DeviceChoice, Precision};
+use siskin_nn::{Architecture, DeviceChoice, Network, Precision};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -37,7 +37,17 @@ impl Run {
     /// A new run in the folder `out`.
     pub fn start(out: &Path, config: Config, opener: &Opener<'_>) -> Result<Run> {
         let data = TaskData::open(&config, channels(&config)?, opener)?;
-        let method = new_method(&config, &data)?;
+        if data.drops_colour() {
+            opener.progress.note(&format!(
+                "Note: these images have colours, but {} sees their first channel (red) alone. For colour photos set \
+                 backbone.name = \"conv4\" and data.image_size = 84.",
+                config.backbone.name
+            ));
+        }
+        let mut method = new_method(&config, &data)?;
+        if let Some(weights) = &config.backbone.weights {
+            put_weights(method.as_mut(), architecture(&config)?, Path::new(weights))?;
+        }
         let tasks = TrainingTasks::new(&config, data.clone(), method.diet())?;
         let folder = RunFolder::create(out, &config, &data.hash)?;
         let trainer = Trainer::start(folder.clone(), &config, &data.hash, method)?;
@@ -148,6 +158,18 @@ pub fn method_for(config: &Config, base_classes: usize) -> Result<Box<dyn Method
         MethodName::BmamlChaser => Box::new(BmamlChaser::new(&config.bmaml_chaser, setup)?),
         MethodName::Abml => Box::new(Abml::new(&config.abml, setup)?),
     })
+}
+
+/// Gives a fresh method the backbone of a weight file. A resumed run has it in its checkpoint.
+fn put_weights(method: &mut dyn Method, architecture: Architecture, path: &Path) -> Result<()> {
+    let load = || -> std::result::Result<_, siskin_nn::Error> {
+        let mut network = Network::new(architecture, 0, DeviceChoice::Cpu)?;
+        network.load_weights(path)?;
+        Ok(network.weights())
+    };
+    let mut state = method.state();
+    state.put_backbone(load().map_err(siskin_methods::Error::from)?)?;
+    Ok(method.load_state(&state)?)
 }
 
 /// The hardware and the precision that `config` names.

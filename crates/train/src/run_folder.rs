@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! config.toml         the resolved config, every key written out
-//! run.json            program version, data hash, command line
+//! run.json            versions, CPU kernels, data hash, command line
 //! metrics.jsonl       one line a training step and a validation; no clock times, so equal runs give equal files
 //! events.out.tfevents…  the same curves for TensorBoard
 //! last.safetensors    the newest checkpoint: `siskin train --resume` goes on from here
@@ -24,13 +24,35 @@ pub struct RunFolder(PathBuf);
 /// `run.json`.
 #[derive(Debug, Serialize)]
 pub struct RunRecord<'a> {
-    /// Version of this program.
-    pub siskin: &'a str,
+    /// What the program is made of.
+    pub versions: Versions,
+    /// The vector instructions of the fused CPU blocks, or `burn` where Burn computes.
+    pub kernels: &'static str,
     /// Names and hashes of the data.
     pub data: &'a str,
     /// The command line that started the run.
     pub command: Vec<String>,
 }
+
+/// What the program is made of.
+#[derive(Debug, Serialize)]
+pub struct Versions {
+    /// This program.
+    pub siskin: &'static str,
+    /// Burn, the tensor library.
+    pub burn: &'static str,
+    /// The compiler.
+    pub rustc: &'static str,
+    /// The machine it was built for.
+    pub target: &'static str,
+}
+
+const VERSIONS: Versions = Versions {
+    siskin: env!("CARGO_PKG_VERSION"),
+    burn: env!("SISKIN_BURN"),
+    rustc: env!("SISKIN_RUSTC"),
+    target: env!("SISKIN_TARGET"),
+};
 
 impl RunFolder {
     /// A new run: makes the folder, refuses one that already holds a checkpoint.
@@ -45,8 +67,10 @@ impl RunFolder {
         }
         std::fs::create_dir_all(path).map_err(io("create the run folder", path))?;
         atomic::write(&path.join("config.toml"), config.to_toml().as_bytes())?;
-        let record =
-            RunRecord { siskin: env!("CARGO_PKG_VERSION"), data, command: std::env::args().collect() };
+        let fused = config.backbone.fused && config.backbone.device == "cpu";
+        let kernels = if fused { siskin_cpu::Isa::detect().name() } else { "burn" };
+        let command = std::env::args().collect();
+        let record = RunRecord { versions: VERSIONS, kernels, data, command };
         let json = serde_json::to_vec_pretty(&record).expect("a run record is plain data");
         atomic::write(&path.join("run.json"), &json)?;
         Ok(folder)
@@ -151,6 +175,13 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = RunFolder::create(root.path(), &Config::default(), "x").unwrap();
         assert_eq!(folder.config().unwrap(), Config::default());
+        let record = std::fs::read(root.path().join("run.json")).unwrap();
+        let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+        assert_eq!(record["versions"]["siskin"], env!("CARGO_PKG_VERSION"));
+        assert!(record["versions"]["burn"].as_str().unwrap().starts_with("0."), "{record}");
+        assert!(record["versions"]["rustc"].as_str().unwrap().starts_with("rustc "), "{record}");
+        assert!(record["versions"]["target"].as_str().unwrap().contains(std::env::consts::OS), "{record}");
+        assert_eq!(record["kernels"], siskin_cpu::Isa::detect().name());
         assert!(RunFolder::open(root.path()).unwrap_err().to_string().contains("holds no run"));
         std::fs::write(folder.last(), b"").unwrap();
         let error = RunFolder::create(root.path(), &Config::default(), "x").unwrap_err().to_string();

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::evaluate::evaluate;
 use crate::trainer::Tasks;
 use siskin_data::{
-    Batch, Channels, Episode, EpisodeSource, EpisodeSpec, Loader, LoaderConfig, Opened, Opener, Sampler,
-    ShortClasses, Split, SplitName, Splits, Transform,
+    Batch, Channels, Episode, EpisodeSource, EpisodeSpec, Items, Loader, LoaderConfig, Opened, Opener,
+    Sampler, ShortClasses, Split, SplitName, Splits, Transform,
 };
 use siskin_methods::{Diet, Images, Method, Rates, StepReport};
 use std::sync::Arc;
@@ -51,6 +51,18 @@ impl TaskData {
         let test_transform = Transform { size: data.image_size, channels, augment: false };
         let train_transform = Transform { augment: data.augment, ..test_transform };
         Ok(TaskData { splits, hash, train_transform, test_transform })
+    }
+
+    /// Whether the network sees one channel of images that have colours. The first image of each training class is looked at.
+    pub fn drops_colour(&self) -> bool {
+        let train = self.split(SplitName::Train);
+        let Items::Images(data) = &train.items else { return false };
+        let coloured = |item: usize| {
+            let image = data.image(item);
+            image.channels == 3 && image.pixels.chunks_exact(3).any(|p| p[0] != p[1] || p[1] != p[2])
+        };
+        let mut first = train.classes.iter().filter_map(|class| class.items.first());
+        self.train_transform.channels == Channels::One && first.any(|item| coloured(*item))
     }
 
     /// Test or validation episodes `0..count` of a stream.
@@ -191,10 +203,14 @@ impl Tasks for TrainingTasks {
         Ok(method.train_step(&episodes, rates)?)
     }
 
-    fn validate(&mut self, method: &dyn Method) -> Result<f64> {
+    fn validate(&mut self, method: &dyn Method) -> Result<Option<f64>> {
         let split = self.data.split(SplitName::Val);
-        let answers = evaluate(method, split, &self.data.test_transform, &self.validation)?;
-        Ok(answers.iter().map(|a| a.accuracy()).sum::<f64>() / answers.len() as f64)
+        let answers = match evaluate(method, split, &self.data.test_transform, &self.validation) {
+            Err(Error::Method(e)) if e.is_not_finite() => return Ok(None),
+            answers => answers?,
+        };
+        let finite = answers.iter().flat_map(|a| &a.prediction.probabilities).all(|p| p.is_finite());
+        Ok(finite.then(|| answers.iter().map(|a| a.accuracy()).sum::<f64>() / answers.len() as f64))
     }
 }
 

@@ -27,8 +27,8 @@ pub enum Event {
     Validated {
         /// Episodes done in all.
         episode: u64,
-        /// Mean accuracy.
-        accuracy: f64,
+        /// Mean accuracy; none where a prediction was not finite.
+        accuracy: Option<f64>,
         /// Whether it is the best so far.
         best: bool,
     },
@@ -57,8 +57,8 @@ pub trait Tasks {
     /// One optimiser step on the training episodes `first..first + count`.
     fn step(&mut self, method: &mut dyn Method, first: u64, count: u64, rates: Rates) -> Result<StepReport>;
 
-    /// Mean accuracy over the validation episodes.
-    fn validate(&mut self, method: &dyn Method) -> Result<f64>;
+    /// Mean accuracy over the validation episodes; none where a prediction is not finite.
+    fn validate(&mut self, method: &dyn Method) -> Result<Option<f64>>;
 }
 
 /// A run in progress.
@@ -84,7 +84,7 @@ enum Line<'a> {
     },
     Validation {
         episode: u64,
-        accuracy: f64,
+        accuracy: Option<f64>,
         best: bool,
     },
 }
@@ -106,6 +106,7 @@ impl Trainer {
             episode: 0,
             skipped: 0,
             skipped_in_a_row: 0,
+            validations_without_accuracy: 0,
             best: None,
             metrics_bytes: 0,
             config: config.to_toml(),
@@ -152,6 +153,16 @@ impl Trainer {
         self.position.skipped
     }
 
+    /// Validations so far that gave no accuracy, because a prediction was not finite.
+    pub fn validations_without_accuracy(&self) -> u64 {
+        self.position.validations_without_accuracy
+    }
+
+    /// What the method holds beside a model, in MiB, where adapting to a task takes more than a forward pass.
+    pub fn extra_memory_mib(&self) -> Option<f64> {
+        self.method.extra_memory_mib()
+    }
+
     /// Best validation accuracy and its episode.
     pub fn best(&self) -> Option<(f64, u64)> {
         self.position.best
@@ -175,7 +186,7 @@ impl Trainer {
             let (validate, save) = (passed(self.config.validate_every), passed(self.config.save_every));
             let end = self.position.episode == self.config.episodes;
             if (validate || (end && self.config.validate_every > 0))
-                && self.position.episode >= self.config.validate_from
+                && self.position.episode > self.config.validate_from
             {
                 self.validate(tasks, on)?;
             }
@@ -183,7 +194,8 @@ impl Trainer {
                 self.save()?;
             }
         }
-        if self.position.best.is_none() {
+        // Without a validation the last model is the best; with validations that all failed there is none.
+        if self.position.best.is_none() && self.position.validations_without_accuracy == 0 {
             checkpoint::save(&self.folder.best(), &self.position, &self.method.state())?;
         }
         Ok(Outcome::Finished)
@@ -251,10 +263,15 @@ impl Trainer {
     fn validate(&mut self, tasks: &mut dyn Tasks, on: &mut dyn FnMut(&Event)) -> Result<()> {
         let accuracy = tasks.validate(self.method.as_ref())?;
         let episode = self.position.episode;
-        let best = self.position.best.is_none_or(|(reached, _)| accuracy > reached);
+        let better = |accuracy: &f64| self.position.best.is_none_or(|(reached, _)| *accuracy > reached);
+        let new_best = accuracy.filter(better);
+        let best = new_best.is_some();
         self.metrics.write(&Line::Validation { episode, accuracy, best })?;
-        self.events.scalar("validation/accuracy", episode, accuracy)?;
-        if best {
+        match accuracy {
+            Some(accuracy) => self.events.scalar("validation/accuracy", episode, accuracy)?,
+            None => self.position.validations_without_accuracy += 1,
+        }
+        if let Some(accuracy) = new_best {
             self.position.best = Some((accuracy, episode));
             self.position.metrics_bytes = self.metrics.flush()?;
             checkpoint::save(&self.folder.best(), &self.position, &self.method.state())?;
@@ -311,133 +328,4 @@ fn rates(config: &TrainConfig, episode: u64) -> Rates {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use siskin_methods::{Episode, Features, Images, Prediction, State, Task};
-    use std::path::Path;
-
-    /// A method whose whole state is one number that depends on every step taken.
-    struct Counter(f64);
-
-    impl Method for Counter {
-        fn train_step(&mut self, _: &[Episode<'_>], rates: Rates) -> siskin_methods::Result<StepReport> {
-            self.0 = (self.0 * 1.1 + rates.network).sin();
-            Ok(StepReport { loss: self.0, accuracy: 0.5, taken: true })
-        }
-        fn embed(&self, _: Images<'_>) -> siskin_methods::Result<Features> {
-            Ok(Features { values: vec![], rows: 0, dim: 1 })
-        }
-        fn predict(&self, task: &Task<'_>) -> siskin_methods::Result<Prediction> {
-            Ok(Prediction { probabilities: vec![], way: task.way, latent: None })
-        }
-        fn scalars(&self) -> Vec<(String, f64)> {
-            vec![("x".into(), self.0)]
-        }
-        fn state(&self) -> State {
-            let mut state = State::default();
-            state.push_f64("x", &[self.0]);
-            state
-        }
-        fn load_state(&mut self, state: &State) -> siskin_methods::Result<()> {
-            self.0 = state.f64s("x")?[0];
-            Ok(())
-        }
-    }
-
-    /// Steps at the listed episodes have no finite gradient.
-    struct Script {
-        bad: Vec<u64>,
-    }
-
-    impl Tasks for Script {
-        fn step(&mut self, method: &mut dyn Method, first: u64, _: u64, rates: Rates) -> Result<StepReport> {
-            if self.bad.contains(&first) {
-                return Ok(StepReport { loss: f64::NAN, accuracy: 0.0, taken: false });
-            }
-            Ok(method.train_step(&[], Rates { network: rates.network + first as f64, ..rates })?)
-        }
-        fn validate(&mut self, method: &dyn Method) -> Result<f64> {
-            Ok(method.scalars()[0].1)
-        }
-    }
-
-    fn config() -> Config {
-        let set = [
-            "train.episodes=23",
-            "train.episodes_per_step=2",
-            "train.validate_every=6",
-            "train.save_every=4",
-        ];
-        Config::parse("", &set.map(String::from)).unwrap()
-    }
-
-    /// Trains in `folder`, stopping and resuming after each of `stops` steps.
-    fn train(folder: &Path, stops: &[usize], bad: Vec<u64>) -> Result<()> {
-        let config = config();
-        let mut run = RunFolder::create(folder, &config, "data")?;
-        let mut tasks = Script { bad };
-        for (part, steps) in stops.iter().chain([&usize::MAX]).enumerate() {
-            let method = Box::new(Counter(0.3));
-            let mut trainer = match part {
-                0 => Trainer::start(run.clone(), &config, "data", method)?,
-                _ => Trainer::resume(run.clone(), &config, "data", method)?,
-            };
-            let stop = AtomicBool::new(false);
-            let mut left = *steps;
-            let outcome = trainer.run(&mut tasks, &stop, &mut |event| {
-                if matches!(event, Event::Step { .. }) {
-                    left -= 1;
-                    stop.store(left == 0, Ordering::Relaxed);
-                }
-            })?;
-            assert_eq!(outcome == Outcome::Finished, *steps == usize::MAX);
-            run = RunFolder::open(folder)?;
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn stopped_and_resumed_anywhere_gives_the_same_bytes() {
-        let root = tempfile::tempdir().unwrap();
-        let whole = root.path().join("whole");
-        train(&whole, &[], vec![8]).unwrap();
-        for stops in [vec![1], vec![3], vec![5, 1, 4], vec![11]] {
-            let parts = root.path().join(format!("{stops:?}"));
-            train(&parts, &stops, vec![8]).unwrap();
-            for file in ["last.safetensors", "best.safetensors", "metrics.jsonl"] {
-                let read = |folder: &Path| std::fs::read(folder.join(file)).unwrap();
-                assert!(read(&whole) == read(&parts), "{file} differs when stopped after {stops:?} steps");
-            }
-        }
-    }
-
-    #[test]
-    fn one_bad_step_is_skipped_and_three_in_a_row_stop_the_run() {
-        let root = tempfile::tempdir().unwrap();
-        train(&root.path().join("two"), &[], vec![4, 6]).unwrap();
-        let lines = std::fs::read_to_string(root.path().join("two/metrics.jsonl")).unwrap();
-        assert!(lines.lines().any(|l| l.contains("\"episode\":8") && l.contains("\"skipped\":2")), "{lines}");
-        let folder = root.path().join("three");
-        let error = train(&folder, &[], vec![4, 6, 8]).unwrap_err();
-        assert!(matches!(error, Error::Diverged { in_a_row: 3, first: 4, last: 9, .. }), "{error}");
-        let (position, state) = checkpoint::load(&folder.join("diverged.safetensors")).unwrap();
-        assert_eq!(position.episode, 8);
-        let (_, before) = checkpoint::load(&folder.join("last.safetensors")).unwrap();
-        assert_eq!(state, before, "the skipped steps changed nothing");
-        let run = RunFolder::open(&folder).unwrap();
-        let mut tasks = Script { bad: vec![4, 6, 8] };
-        let again = Trainer::replay(&run, &config(), Box::new(Counter(0.0)), &mut tasks).unwrap();
-        let seen: Vec<_> = again.iter().map(|(first, report)| (*first, report.taken)).collect();
-        assert_eq!(seen, [(4, false), (6, false), (8, false)]);
-    }
-
-    #[test]
-    fn other_data_is_refused() {
-        let root = tempfile::tempdir().unwrap();
-        train(root.path(), &[], vec![]).unwrap();
-        let run = RunFolder::open(root.path()).unwrap();
-        let error =
-            Trainer::resume(run, &config(), "other", Box::new(Counter(0.0))).err().unwrap().to_string();
-        assert!(error.contains("trained on data data"), "{error}");
-    }
-}
+mod tests;

@@ -195,7 +195,11 @@ fn omniglot_gets_fifteen_queries_beside_five_shots() {
 #[test]
 fn too_few_classes_are_named() {
     let error = sampler(&[9; 4], EpisodeSpec::fixed(5, 1, 1)).unwrap_err().to_string();
-    assert_eq!(error, "small (train) has 4 classes to draw from, but an episode takes 5");
+    assert!(
+        error.starts_with("small (train) has 4 classes to draw from, but an episode takes 5: "),
+        "{error}"
+    );
+    assert!(error.contains("`way` of [episode] or [test]"), "{error}");
     let within =
         |short_classes| EpisodeSpec { within_domain: true, short_classes, ..EpisodeSpec::fixed(3, 1, 1) };
     // Domains d0 and d1 have three classes, d2 has two.

@@ -63,10 +63,29 @@ impl LogisticSoftmaxGibbs {
             }
             chains.push(sites);
         }
-        Self::given_sites(task, chains)
+        Self::with_chains(task, chains)
     }
 
-    fn given_sites(task: &Task, chains: Vec<Auxiliaries>) -> Result<Self> {
+    /// One chain with given sites `b = (y - m)/2` and `w = omega`, C of [N] each, instead of sampled ones.
+    pub fn given_sites(task: &Task, b: Vec<Vec<f64>>, w: Vec<Vec<f64>>) -> Result<Self> {
+        for (what, part) in [("b", &b), ("w", &w)] {
+            if part.len() != task.classes() {
+                return Err(crate::Error::Shape { what, expected: task.classes(), got: part.len() });
+            }
+            if let Some(wrong) = part.iter().find(|of_class| of_class.len() != task.points()) {
+                return Err(crate::Error::Shape { what, expected: task.points(), got: wrong.len() });
+            }
+        }
+        if let Some(&value) = b.iter().flatten().find(|b| !b.is_finite()) {
+            return Err(crate::Error::OutOfRange { what: "b", value, must: "finite" });
+        }
+        if let Some(&value) = w.iter().flatten().find(|w| !(**w >= 0.0 && w.is_finite())) {
+            return Err(crate::Error::OutOfRange { what: "w", value, must: ">= 0 and finite" });
+        }
+        Self::with_chains(task, vec![Auxiliaries { b, w }])
+    }
+
+    fn with_chains(task: &Task, chains: Vec<Auxiliaries>) -> Result<Self> {
         let Standard { k, a, .. } = task.standardise();
         let site = |(c, (b, w)): (usize, (Vec<f64>, Vec<f64>))| {
             let conditional = Conditional::new(&k[c], &w)?;
@@ -308,7 +327,7 @@ mod tests {
         fn gradients_against_differences(seed in 0u64..10_000, n in 3usize..6, c in 2usize..4, tau in 0.5f64..1.5) {
             let task = random_task(seed, n, c, tau);
             let sites = sites_of(&task, seed);
-            let at = |task: &Task| LogisticSoftmaxGibbs::given_sites(task, sites.clone()).unwrap();
+            let at = |task: &Task| LogisticSoftmaxGibbs::with_chains(task, sites.clone()).unwrap();
             let pl = |task: &Task, query: &Query, y: &[usize]| at(task).predictive_likelihood(query, y).unwrap();
             assert_estimators(&task, seed, |task| at(task).marginal_likelihood(), pl);
         }
@@ -340,6 +359,22 @@ mod tests {
         let gibbs = LogisticSoftmaxGibbs::run(&task, &Chains { chains: 2, sweeps: 3, seed: 9 }).unwrap();
         let gradient = gibbs.marginal_likelihood();
         assert!(gradient.value.is_finite() && gradient.dk.iter().all(|d| d.norm_max().is_finite()));
+    }
+
+    #[test]
+    fn sites_that_do_not_fit_are_named() {
+        let task = random_task(4, 4, 3, 1.0);
+        let with = |b: Vec<Vec<f64>>, w: Vec<Vec<f64>>| LogisticSoftmaxGibbs::given_sites(&task, b, w);
+        let good = || vec![vec![0.5; 4]; 3];
+        assert!(with(good(), good()).is_ok());
+        let error = with(vec![vec![0.5; 4]; 2], good()).unwrap_err();
+        assert!(matches!(error, crate::Error::Shape { what: "b", expected: 3, got: 2 }), "{error}");
+        let error = with(good(), vec![vec![0.5; 5]; 3]).unwrap_err();
+        assert!(matches!(error, crate::Error::Shape { what: "w", expected: 4, got: 5 }), "{error}");
+        let error = with(vec![vec![f64::NAN; 4]; 3], good()).unwrap_err();
+        assert!(matches!(error, crate::Error::OutOfRange { what: "b", .. }), "{error}");
+        let error = with(good(), vec![vec![-1.0; 4]; 3]).unwrap_err();
+        assert!(matches!(error, crate::Error::OutOfRange { what: "w", .. }), "{error}");
     }
 
     #[test]

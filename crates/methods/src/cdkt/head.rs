@@ -193,3 +193,37 @@ pub fn probabilities(latent: &Latent, way: usize, tau: f64) -> Result<Vec<f64>> 
     let latent = siskin_gp::predict::Latent { mean: table(&latent.mean), var: table(&latent.variance), tau };
     Ok(row_major(&latent.probs(Precision::Fast)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Images;
+    use crate::golden::{Golden, assert_close};
+
+    #[test]
+    fn the_bound_after_two_joint_sweeps_and_its_gradient_are_those_of_pytorch() {
+        let golden = Golden::parse(include_str!("../../tests/golden/cdkt.json"));
+        let count = |name: &str| golden.f64(name) as usize;
+        let config = CdktConfig {
+            objective: ObjectiveName::Elbo,
+            inference: InferenceName::Joint,
+            steps: count("steps"),
+            initial_output_scale: golden.f64("scale"),
+            tau: golden.f64("tau"),
+            learn_tau: true,
+            prior_mean: golden.f64("mean"),
+            learn_prior_mean: true,
+            ..CdktConfig::default()
+        };
+        let mut head = CdktHead::new(&config, count("way"), 0).unwrap();
+        let (features, labels) = (golden.table("features", count("dim")), golden.usizes("labels"));
+        let (support, query) = (golden.usizes("support"), golden.usizes("query"));
+        let images = Images::new(&[], [0, 1, 1, 1]).unwrap();
+        let episode =
+            Episode { images, labels: &labels, support: &support, query: &query, way: count("way") };
+        let found = head.loss(&features, &episode).unwrap();
+        assert_close("loss", &[found.loss], &golden.f64s("loss"), 1e-8);
+        assert_close("dfeatures", &found.dfeatures, &golden.f64s("dfeatures"), 1e-8);
+        assert_close("dlearned", &found.dhyper, &golden.f64s("dlearned"), 1e-8);
+    }
+}

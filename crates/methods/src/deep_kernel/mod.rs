@@ -4,6 +4,8 @@
 //! network and the head's own numbers (output scale, prior mean, ...).
 
 mod feature_norm;
+#[cfg(test)]
+pub(crate) mod golden;
 mod rows;
 mod sampled;
 

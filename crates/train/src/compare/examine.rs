@@ -22,6 +22,8 @@ pub struct Examined {
     pub test: TestReport,
     /// Its calibration.
     pub calibrated: Calibrated,
+    /// What it holds beside the model, in MiB, where it adapts to a task by steps.
+    pub extra_memory_mib: Option<f64>,
     /// Its answer to each test episode.
     pub answers: Vec<Answer>,
     /// Name and content of the data tested on.
@@ -76,6 +78,7 @@ pub fn examine(name: &str, folder: &Path, settings: &[String], opener: &Opener<'
         folder: folder.into(),
         test: testing::report(&model, &answers)?,
         calibrated: calibrate(&validation, &answers, false)?,
+        extra_memory_mib: model.method.extra_memory_mib(),
         answers,
         data: (items.name().into(), items.content_hash().to_hex().to_string()),
         episodes: testing::episodes(&model, SplitName::Test, batches)?,

@@ -21,6 +21,8 @@ pub struct Row {
     pub over_episodes: MeanSpread,
     /// Accuracy minus that of the reference, episode by episode: mean and 95 % interval. None for the reference itself.
     pub difference: Option<MeanSpread>,
+    /// What the method holds beside the model, in MiB, where it adapts to a task by steps.
+    pub extra_memory_mib: Option<f64>,
     /// Probabilities as the method gives them.
     pub raw: Calibrations,
     /// The temperature tuned on validation episodes.
@@ -74,6 +76,7 @@ pub(super) fn rows(examined: &[Examined], reference: &str) -> Result<Vec<Row>> {
                 over_batches: e.test.over_batches,
                 over_episodes: e.test.over_episodes,
                 difference,
+                extra_memory_mib: e.extra_memory_mib,
                 raw,
                 temperature: temperature(e),
                 tuned,

@@ -19,7 +19,7 @@ impl Comparison {
     /// Accuracy, calibration as predicted, calibration after tuning.
     pub fn tables(&self) -> [Table; 3] {
         let reference = &self.reference;
-        let accuracy = Table {
+        let mut accuracy = Table {
             title: format!("Accuracy (%), {}", self.what),
             head: strings(&[
                 "method",
@@ -29,6 +29,12 @@ impl Comparison {
             ]),
             rows: self.rows.iter().map(accuracy_cells).collect(),
         };
+        if self.rows.iter().any(|row| row.extra_memory_mib.is_some()) {
+            accuracy.head.push("memory beside the model, MiB".into());
+            for (cells, row) in accuracy.rows.iter_mut().zip(&self.rows) {
+                cells.push(row.extra_memory_mib.map_or("–".into(), |mib| format!("{mib:.1}")));
+            }
+        }
         let calibration = |title: String, part: fn(&Row) -> (String, &Calibrations)| Table {
             title,
             head: strings(&[
@@ -75,6 +81,7 @@ impl Comparison {
             push(Some(row.over_episodes.spread));
             push(row.difference.map(|d| d.mean));
             push(row.difference.map(|d| d.spread));
+            push(row.extra_memory_mib);
             push(Some(row.temperature));
             for part in [&row.raw, &row.tuned] {
                 let (m, i) = (&part.measures, &part.intervals);
@@ -99,7 +106,7 @@ impl Comparison {
     }
 }
 
-/// The columns of [`Comparison::csv`]: the first eight, then six of each measure, as predicted and tuned.
+/// The columns of [`Comparison::csv`]: the first nine, then six of each measure, as predicted and tuned.
 static CSV_HEAD: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| {
     let mut head = strings(&[
         "method",
@@ -109,6 +116,7 @@ static CSV_HEAD: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| 
         "accuracy_95",
         "accuracy_difference",
         "accuracy_difference_95",
+        "extra_memory_mib",
         "temperature",
     ]);
     for part in ["raw", "tuned"] {
@@ -243,6 +251,7 @@ mod tests {
             over_batches: spread,
             over_episodes: spread,
             difference: difference.then_some(MeanSpread { mean: -0.01, spread: 0.002, count: 5 }),
+            extra_memory_mib: difference.then_some(3.25),
             raw: part(difference),
             temperature: 0.5,
             tuned: part(difference),
@@ -267,6 +276,15 @@ mod tests {
     }
 
     #[test]
+    fn memory_has_a_column_where_a_method_needs_some() {
+        let mut sample = sample();
+        let table = &sample.tables()[0];
+        assert_eq!([&table.rows[0][4], &table.rows[1][4]], ["–", "3.2"]);
+        sample.rows[1].extra_memory_mib = None;
+        assert_eq!(sample.tables()[0].head.len(), 4);
+    }
+
+    #[test]
     fn one_batch_has_no_spread() {
         let mut one = sample();
         one.rows[0].over_batches.count = 1;
@@ -287,7 +305,7 @@ mod tests {
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(lines.len(), 3);
         let names: Vec<&str> = lines[0].split(',').collect();
-        assert_eq!(names.len(), 8 + 48);
+        assert_eq!(names.len(), 9 + 48);
         assert_eq!(lines[1].split(',').count(), names.len());
         let second = lines[2].strip_prefix("\"b, \"\"c\"\"\",").unwrap();
         let cells: Vec<&str> = second.split(',').collect();

@@ -3,3 +3,4 @@
 mod cdkt;
 mod methods;
 mod small;
+mod weights;

@@ -1,0 +1,87 @@
+use super::*;
+
+#[test]
+fn written_out_and_read_again_is_the_same() {
+    let config = Config::parse("seed = 3\n[cdkt]\nobjective = \"elbo\"\n", &[]).unwrap();
+    assert_eq!(Config::parse(&config.to_toml(), &[]).unwrap(), config);
+}
+
+#[test]
+fn a_typo_names_the_nearest_key() {
+    let error = Config::parse("[train]\nepisods = 5\n", &[]).unwrap_err().to_string();
+    assert!(error.contains("`episods`") && error.contains("did you mean `episodes`"), "{error}");
+    let error = Config::parse("", &["cdkt.kernel=cosin".into()]).unwrap_err().to_string();
+    assert!(error.contains("did you mean `cosine`"), "{error}");
+}
+
+#[test]
+fn settings_take_toml_values_and_plain_words() {
+    let set = ["train.episodes=7", "cdkt.kernel=rbf", "data.augment=true", "data.train=some/folder"];
+    let config = Config::parse("", &set.map(String::from)).unwrap();
+    assert_eq!(config.train.episodes, 7);
+    assert_eq!(config.cdkt.kernel, siskin_methods::cdkt::KernelName::Rbf);
+    assert!(config.data.augment);
+    assert_eq!(config.data.train, "some/folder");
+}
+
+/// The paths and texts of all config files of the repository.
+fn files() -> Vec<(std::path::PathBuf, String)> {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs")];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = std::fs::read_to_string(&path).unwrap();
+                files.push((path, text));
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn every_config_of_the_repository_parses() {
+    let files = files();
+    for (path, _) in &files {
+        Config::load(path, &[]).unwrap();
+    }
+    assert!(files.len() > 60, "only {} configs were found", files.len());
+}
+
+#[test]
+fn rows_of_the_paper_that_are_the_same_run_say_so() {
+    let paper = files().into_iter().filter(|(path, _)| path.iter().any(|part| part == "paper"));
+    let paper: Vec<_> = paper
+        .map(|(path, text)| {
+            let part = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+            let name = format!("{}/{}", part(path.parent().unwrap()), part(&path));
+            (name, Config::parse(&text, &[]).unwrap(), text)
+        })
+        .collect();
+    let mut shared = 0;
+    for (name, config, text) in &paper {
+        for (other, theirs, _) in paper.iter().filter(|(other, _, _)| other != name) {
+            assert_eq!(text.contains(other), config == theirs, "{name} {other}");
+            shared += usize::from(config == theirs);
+        }
+    }
+    assert!(shared > 0);
+}
+
+#[test]
+fn values_out_of_range_are_named() {
+    for (set, key) in [
+        ("cdkt.tau=0", "cdkt.tau"),
+        ("episode.way=1", "episode.way"),
+        ("test.episodes=0", "test.episodes"),
+        ("abml.kl_weight=-1", "abml.kl_weight"),
+        ("abml.samples=0", "abml.samples"),
+    ] {
+        let error = Config::parse("", &[set.into()]).unwrap_err().to_string();
+        assert!(error.contains(key), "{error}");
+    }
+    assert!(Config::parse("", &["seed".into()]).unwrap_err().to_string().contains("no `=`"));
+}
