@@ -80,7 +80,7 @@ fn damaged_files_are_refused_with_a_reason() {
     *flipped.last_mut().unwrap() ^= 1;
     assert!(refused(&flipped).contains("checksum"), "{}", refused(&flipped));
     // One digit of the temperature in the header.
-    let at = whole.windows(13).position(|w| w == b"temperature\\\"").unwrap() + 15;
+    let at = whole.windows(13).position(|w| w == b"temperature\\\"").unwrap() + 16;
     let mut header = whole.clone();
     header[at] = if header[at] == b'1' { b'2' } else { b'1' };
     assert!(refused(&header).contains("checksum"), "{}", refused(&header));

@@ -9,6 +9,7 @@ use siskin_gp::{Gradient, Query, QueryGradient, Task};
 
 pub(crate) struct CosineEpisode {
     kernel: Kernel,
+    table: crate::Features,
     features: Features,
     pub labels: Vec<usize>,
     pub support: Vec<usize>,
@@ -22,6 +23,7 @@ impl CosineEpisode {
         let table = golden.table("features", golden.f64("dim") as usize);
         CosineEpisode {
             features: kernel.features(matrix(&table)).unwrap(),
+            table,
             kernel,
             labels: golden.usizes("labels"),
             support: golden.usizes("support"),
@@ -30,8 +32,12 @@ impl CosineEpisode {
         }
     }
 
+    fn select(&self, rows: &[usize]) -> Features {
+        self.kernel.features(matrix(&crate::select(&self.table, rows))).unwrap()
+    }
+
     fn task(&self, rows: &[usize]) -> Task {
-        let base = self.kernel.within(&self.features.select(rows));
+        let base = self.kernel.within(&self.select(rows));
         let labels = rows.iter().map(|&row| self.labels[row]).collect();
         Task::new(self.kernel.scaled(&base, self.way), labels, Mat::zeros(rows.len(), self.way), 1.0).unwrap()
     }
@@ -43,7 +49,7 @@ impl CosineEpisode {
 
     /// The support with its labels, the queries, and their labels.
     pub fn parts(&self) -> (Task, Query, Vec<usize>) {
-        let (s, q) = (self.features.select(&self.support), self.features.select(&self.query));
+        let (s, q) = (self.select(&self.support), self.select(&self.query));
         let own = self.kernel.diag(&q);
         let query = Query {
             ks: self.kernel.scaled(&self.kernel.between(&s, &q).unwrap(), self.way),
@@ -66,7 +72,7 @@ impl CosineEpisode {
     /// The gradient of an objective of the queries given the support, row by row of the episode.
     pub fn back_from_parts(&self, gradient: &QueryGradient) -> Vec<f64> {
         let (kernel, mut hyper) = (&self.kernel, KernelGradient::zeros(&self.kernel));
-        let (s, q) = (self.features.select(&self.support), self.features.select(&self.query));
+        let (s, q) = (self.select(&self.support), self.select(&self.query));
         let (mut sbar, mut qbar) = (Mat::zeros(s.dim(), s.points()), Mat::zeros(q.dim(), q.points()));
         let base = kernel.within(&s);
         let bar = kernel.pull_scale(&base, &gradient.dk, &mut hyper);
