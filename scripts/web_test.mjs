@@ -83,6 +83,15 @@ try {
     assert.equal(right, 5, "five drawings, five right answers");
     await shot("draw");
 
+    // A server that has forgotten the task (restarted, or too many others): the page makes it anew.
+    const before = trouble.length;
+    for (const { id } of (await (await fetch(url + "/v1/tasks")).json()).tasks) await fetch(url + "/v1/tasks/" + id, { method: "DELETE" });
+    await page.click("#query-clear");
+    await draw(page, page.locator("#query"), characters[1]);
+    await page.waitForFunction(() => /^B|none/.test(document.getElementById("draw-answer").textContent));
+    // The browser itself notes the 404; nothing else may be wrong.
+    assert.ok(trouble.splice(before).every((t) => t.includes("404")), "more than the one 404");
+
     await page.click("#tab-images");
     const pickers = page.locator("#images input[type=file]");
     const file = async (kind, seed) => ({ name: `${kind}-${seed}.png`, mimeType: "image/png", buffer: Buffer.from(await photo(page, kind, seed), "base64") });
