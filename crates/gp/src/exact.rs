@@ -12,7 +12,7 @@ use faer::Mat;
 /// One regression per class, conditioned on the labels of a task.
 #[derive(Debug, Clone)]
 pub struct LabelRegression {
-    /// `log N(t^c | a^c, K^c + noise I)` of each class, [C].
+    /// `log N(t^c | a^c, K^c + noise I)` of each class, `[C]`.
     pub lml: Vec<f64>,
     noise: f64,
     classes: Vec<Class>,

@@ -19,17 +19,17 @@ use crate::{Error, Result};
 /// Eqs. (12d), (12e): moments of `q(x)` with precision `K^{-1} + W` and linear term `b + K^{-1} a`.
 #[derive(Debug, Clone)]
 pub struct Gauss {
-    /// Mean `mu = a + K g`, [N].
+    /// Mean `mu = a + K g`, `[N]`.
     pub mu: Vec<f64>,
-    /// Marginal variances, the diagonal of `Sigma = (K^{-1} + W)^{-1}`, [N].
+    /// Marginal variances, the diagonal of `Sigma = (K^{-1} + W)^{-1}`, `[N]`.
     pub v: Vec<f64>,
-    /// `g = K^{-1}(mu - a) = b - W mu`, [N].
+    /// `g = K^{-1}(mu - a) = b - W mu`, `[N]`.
     pub g: Vec<f64>,
     /// `log det B = log det K - log det Sigma`.
     pub logdet: f64,
     /// `KL(q || N(a, K)) = (log det B - w.v + (mu - a).g)/2`.
     pub kl: f64,
-    /// The site precisions `w >= 0` it was built with, [N].
+    /// The site precisions `w >= 0` it was built with, `[N]`.
     pub w: Vec<f64>,
     /// `s = sqrt(w)`, [N].
     s: Vec<f64>,
@@ -46,7 +46,7 @@ pub struct Gauss {
 }
 
 impl Gauss {
-    /// The moments for kernel matrix `k` [N, N], site precisions `w >= 0`, linear term `b` and prior mean `a`, all [N].
+    /// The moments for kernel matrix `k` [N, N], site precisions `w >= 0`, linear term `b` and prior mean `a`, all `[N]`.
     pub fn new(k: &Mat<f64>, w: &[f64], b: &[f64], a: &[f64]) -> Result<Self> {
         let n = w.len();
         for (side, got) in [("rows", k.nrows()), ("columns", k.ncols())] {
@@ -217,7 +217,7 @@ impl Gauss {
     }
 }
 
-/// The adjoint of a block, linear in the cotangents `mubar`, `vbar` [N] of its moments.
+/// The adjoint of a block, linear in the cotangents `mubar`, `vbar` `[N]` of its moments.
 #[derive(Debug)]
 pub struct GaussAdjoint<'g> {
     block: &'g Gauss,

@@ -58,7 +58,7 @@ impl Task {
         &self.k
     }
 
-    /// Labels, [N].
+    /// Labels, `[N]`.
     pub fn y(&self) -> &[usize] {
         &self.y
     }

@@ -144,12 +144,12 @@ pub struct Predictions {
     pub mean: Mat<f64>,
     /// Latent variance, [M, C]: near the prior's where the training points say nothing.
     pub var: Mat<f64>,
-    /// Entropy of the probabilities in nats, [M].
+    /// Entropy of the probabilities in nats, `[M]`.
     pub entropy: Vec<f64>,
 }
 
 impl Predictions {
-    /// The most probable class of each point (the first of equals), [M].
+    /// The most probable class of each point (the first of equals), `[M]`.
     pub fn classes(&self) -> Vec<usize> {
         let best = |i: usize| {
             (1..self.probs.ncols())

@@ -35,7 +35,7 @@ pub struct Adapted {
     pub converged: bool,
 }
 
-/// Finds q(F) for the labelled points with features `x` [N, D] and labels `y` [N] in `0..classes`.
+/// Finds q(F) for the labelled points with features `x` [N, D] and labels `y` `[N]` in `0..classes`.
 pub fn adapt(
     x: MatRef<'_, f64>,
     y: &[usize],

@@ -92,7 +92,7 @@ pub struct EpisodeGradient {
     pub carry: Option<Carry>,
 }
 
-/// The objective of the episode with features `x` [N, D] and labels `y` [N] in `0..classes`, and its gradient.
+/// The objective of the episode with features `x` [N, D] and labels `y` `[N]` in `0..classes`, and its gradient.
 pub fn value_and_gradient(
     x: MatRef<'_, f64>,
     y: &[usize],

@@ -13,7 +13,7 @@ pub struct Regression {
     exact: LabelRegression,
 }
 
-/// Conditions on the labelled points with features `x` [N, D] and labels `y` [N] in `0..classes`; `noise > 0` is the
+/// Conditions on the labelled points with features `x` [N, D] and labels `y` `[N]` in `0..classes`; `noise > 0` is the
 /// variance of the targets around the latent functions. The temperature plays no part.
 pub fn regress(
     x: MatRef<'_, f64>,

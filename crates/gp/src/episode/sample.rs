@@ -32,7 +32,7 @@ pub struct Sampled {
     run: Run,
 }
 
-/// Runs the chains on the labelled points with features `x` [N, D] and labels `y` [N] in `0..classes`.
+/// Runs the chains on the labelled points with features `x` [N, D] and labels `y` `[N]` in `0..classes`.
 pub fn sample(
     x: MatRef<'_, f64>,
     y: &[usize],

@@ -66,7 +66,7 @@ impl LogisticSoftmaxGibbs {
         Self::with_chains(task, chains)
     }
 
-    /// One chain with given sites `b = (y - m)/2` and `w = omega`, C of [N] each, instead of sampled ones.
+    /// One chain with given sites `b = (y - m)/2` and `w = omega`, C of `[N]` each, instead of sampled ones.
     pub fn given_sites(task: &Task, b: Vec<Vec<f64>>, w: Vec<Vec<f64>>) -> Result<Self> {
         for (what, part) in [("b", &b), ("w", &w)] {
             if part.len() != task.classes() {

@@ -1,7 +1,7 @@
 //! Mean-field inference of the latent functions of one task.
 //!
 //! A sweep is a local update of all points ([`Sites`]) followed by one Gaussian block for each class
-//! ([`crate::gauss::Gauss`]). [`infer`] runs sweeps to a fixed number or to a tolerance; [`Tape`] records them for gradients.
+//! ([`crate::gauss::Gauss`]). [`infer`] runs sweeps to a fixed number or to a tolerance; `Tape` records them for gradients.
 
 mod extrapolate;
 mod natural;
@@ -61,7 +61,7 @@ impl Order {
 pub enum Start {
     /// The prior marginals: `mu = a`, `v = diag K` (and, for the orders that read them, `alpha = 2`, `omega = 1/4`).
     Prior,
-    /// Given values, constants for gradients. `mu0`, `v0` [N, C] in units of f; `alpha0` [N]; `omega0` [N, C].
+    /// Given values, constants for gradients. `mu0`, `v0` [N, C] in units of f; `alpha0` `[N]`; `omega0` [N, C].
     Given {
         /// Means.
         mu0: Mat<f64>,

@@ -13,15 +13,15 @@ use crate::task::check_vector;
 /// Moments of q(x) with precision K^{-1} + W, W of any sign, and linear term b + K^{-1} a.
 #[derive(Debug, Clone)]
 pub struct SignedGauss {
-    /// Mean, [N].
+    /// Mean, `[N]`.
     pub mu: Vec<f64>,
-    /// Marginal variances, [N].
+    /// Marginal variances, `[N]`.
     pub v: Vec<f64>,
-    /// `g = K^{-1}(mu - a) = b - W mu`, [N].
+    /// `g = K^{-1}(mu - a) = b - W mu`, `[N]`.
     pub g: Vec<f64>,
     /// `KL(q || N(a, K)) = (log det(I + K W) - w.v + (mu - a).g)/2`.
     pub kl: f64,
-    /// The site precisions, [N].
+    /// The site precisions, `[N]`.
     pub w: Vec<f64>,
     /// The block of the positive part of W.
     positive: Gauss,
@@ -40,7 +40,7 @@ struct Downdate {
 }
 
 impl SignedGauss {
-    /// The moments for kernel matrix `k` [N, N], site precisions `w`, linear term `b`, prior mean `a`, all [N].
+    /// The moments for kernel matrix `k` [N, N], site precisions `w`, linear term `b`, prior mean `a`, all `[N]`.
     ///
     /// An error if K^{-1} + W is not positive definite.
     pub fn new(k: &Mat<f64>, w: &[f64], b: &[f64], a: &[f64]) -> Result<Self> {

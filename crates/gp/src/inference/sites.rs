@@ -21,7 +21,7 @@ pub const CLAMP: f64 = 1e-6;
 /// How the expected counts `gamma` follow from the marginals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Map<'a> {
-    /// Eq. (12b) with a stored `alpha` [N]: `gamma = exp(psi(alpha) - log C + rho)`.
+    /// Eq. (12b) with a stored `alpha` `[N]`: `gamma = exp(psi(alpha) - log C + rho)`.
     Stored(&'a [f64]),
     /// As `Stored`, but as the authors' released code has it: `gamma` and `w` not below [`CLAMP`], and the tilt a constant for
     /// the adjoint, so that `gamma` depends on the marginals only through `exp(-mu/2)` and `w` only through `gamma`.
@@ -39,7 +39,7 @@ pub struct Sites {
     pub tilt: Mat<f64>,
     /// Eq. (12b). Expected counts, [N, C].
     pub gamma: Mat<f64>,
-    /// Eq. (12c). `alpha = 1 + sum_c gamma`, [N]; in the collapsed family no parameter of q, but `C / sum_c (1 - e^rho)`.
+    /// Eq. (12c). `alpha = 1 + sum_c gamma`, `[N]`; in the collapsed family no parameter of q, but `C / sum_c (1 - e^rho)`.
     pub alpha: Vec<f64>,
     /// Eq. (12f). `w = (y + gamma) theta(c)`, the expected Polya-Gamma variables, [N, C].
     pub w: Mat<f64>,
@@ -65,7 +65,7 @@ pub struct SitesBar {
     pub gamma: Mat<f64>,
     /// Of `c^2/2` beyond its part in `w`, [N, C].
     pub half_tilt2: Mat<f64>,
-    /// Of `alpha`, [N].
+    /// Of `alpha`, `[N]`.
     pub alpha: Vec<f64>,
 }
 
@@ -84,7 +84,7 @@ pub struct MarginalsBar {
     pub mu: Mat<f64>,
     /// Of the variances, [N, C].
     pub v: Mat<f64>,
-    /// Of the stored `alpha`, [N]; zero for the maps that need none.
+    /// Of the stored `alpha`, `[N]`; zero for the maps that need none.
     pub alpha: Vec<f64>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn one_hot(y: &[usize], n: usize, c: usize) -> f64 {
 }
 
 impl Sites {
-    /// Eqs. (12a), (12b), (12c), (12f) from the marginals `mu`, `v` [N, C] and labels `y` [N].
+    /// Eqs. (12a), (12b), (12c), (12f) from the marginals `mu`, `v` [N, C] and labels `y` `[N]`.
     ///
     /// # Panics
     ///

@@ -118,7 +118,7 @@ fn tilt_mismatch(mu: &Mat<f64>, v: &Mat<f64>, held: &Sites, i: usize, c: usize) 
 ///
 /// `L(q_T)`, `q_T = sweep^T(start)`, in the form of `kind`. On top of the sweeps: `mubar = b - w mu - g`,
 /// `vbar = (w_T - w)/2` with the (b, w) of the bound's own local factors and `w_T` of the last Gaussian block, and directly
-/// `Kbar = (g g' - R)/2`, `abar = g`; then back through every sweep ([`Tape::unroll`]).
+/// `Kbar = (g g' - R)/2`, `abar = g`; then back through every sweep (`Tape::unroll`).
 pub fn bound(task: &Task, kind: Bound, order: Order, start: &Start, steps: usize) -> Result<Gradient> {
     let tape = Tape::record(task, order, start, steps)?;
     let (value, top) = value_and_top(&tape, kind);

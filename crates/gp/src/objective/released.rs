@@ -42,7 +42,7 @@ impl Carry {
 /// The local variables every episode draws anew.
 #[derive(Debug, Clone)]
 pub struct Draw {
-    /// `alpha ~ U(5, 10)`, [N].
+    /// `alpha ~ U(5, 10)`, `[N]`.
     pub alpha: Vec<f64>,
     /// `omega ~ U(0, 1)`, [N, C].
     pub omega: Mat<f64>,

@@ -15,7 +15,7 @@ pub struct OveMeanField {
     differences: Differences,
     gauss: Gauss,
     tau: f64,
-    /// The tilt `c` of q(omega) in the last sweep, [M].
+    /// The tilt `c` of q(omega) in the last sweep, `[M]`.
     pub tilt: Vec<f64>,
     /// The bound after each sweep; it never falls.
     pub bounds: Vec<f64>,

@@ -17,7 +17,7 @@ pub struct ExpectedLogLik {
 
 /// sum_n ( E log sigma(x_{n,y_n}) - E log Z_n ) for x_nc ~ N(`mu[n, c]`, `v[n, c]`), all independent, in units of tau.
 ///
-/// `mu`, `v`: [N, C]; `y`: [N].
+/// `mu`, `v`: [N, C]; `y`: `[N]`.
 pub fn expected_log_lik(
     mu: MatRef<'_, f64>,
     v: MatRef<'_, f64>,
