@@ -95,7 +95,7 @@ impl Collapsed {
             }
             blocks.push((block, g));
         }
-        let next = Sites::new(Map::Collapsed, x.y, &mu, &v);
+        let next = Sites::of(Map::Collapsed, x.y, &mu, &v);
         let bound = Bound::Collapsed.likelihood(x.y, &mu, &v, &next, &next) - sum_any_order(&mut kl);
         let next = Pair { w: next.w, b: next.b };
         Ok(Self { mu, v, sites, next, bound, rested: false, blocks })
@@ -118,7 +118,7 @@ impl Collapsed {
 
 /// The collapsed sites at given marginals.
 fn sites(x: &Standard<'_>, mu: &Mat<f64>, v: &Mat<f64>) -> Pair {
-    let sites = Sites::new(Map::Collapsed, x.y, mu, v);
+    let sites = Sites::of(Map::Collapsed, x.y, mu, v);
     Pair { w: sites.w, b: sites.b }
 }
 

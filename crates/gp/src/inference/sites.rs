@@ -7,6 +7,8 @@ use faer::Mat;
 
 use crate::linalg::sum_any_order;
 use crate::special::{Tilt, digamma, digamma_minus_log, one_minus_trigamma1p, pg_var1, solve_u, trigamma};
+use crate::task::{check_matrix, check_vector};
+use crate::{Error, Result};
 
 /// A sum of `1 - e^rho` below this is taken for this: reached only with `v = 0` and `mu < -660`.
 const SMALLEST: f64 = 1e-290;
@@ -95,11 +97,21 @@ pub(crate) fn one_hot(y: &[usize], n: usize, c: usize) -> f64 {
 
 impl Sites {
     /// Eqs. (12a), (12b), (12c), (12f) from the marginals `mu`, `v` [N, C] and labels `y` `[N]`.
-    ///
-    /// # Panics
-    ///
-    /// If `v`, `y` or a stored `alpha` has fewer points or classes than `mu`.
-    pub fn new(map: Map<'_>, y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Self {
+    pub fn new(map: Map<'_>, y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Result<Self> {
+        let (n, classes) = (mu.nrows(), mu.ncols());
+        check_matrix("mu", mu, n, classes)?;
+        check_matrix("v", v, n, classes)?;
+        if y.len() != n {
+            return Err(Error::Shape { what: "y", expected: n, got: y.len() });
+        }
+        if let Map::Stored(alpha) | Map::Released(alpha) = map {
+            check_vector("alpha", alpha, n)?;
+        }
+        Ok(Self::of(map, y, mu, v))
+    }
+
+    /// [`Sites::new`] of arguments that fit.
+    pub(crate) fn of(map: Map<'_>, y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Self {
         let (n, classes) = (mu.nrows(), mu.ncols());
         let zero = || Mat::<f64>::zeros(n, classes);
         let mut out = Self {
@@ -305,7 +317,7 @@ mod tests {
         /// The adjoint along the direction against differences of `value`, which is `<bar, outputs>`.
         fn check(&self, map: Map<'_>, value: impl Fn(f64) -> f64) -> std::result::Result<(), TestCaseError> {
             let Problem { y, mu, v, bar, dmu, dv } = self;
-            let got = Sites::new(map, y, mu, v).pullback(map, y, mu, v, bar);
+            let got = Sites::of(map, y, mu, v).pullback(map, y, mu, v, bar);
             let (mut want, mut scale) = (0.0, 1e-3);
             for (i, j) in (0..N).flat_map(|i| (0..mu.ncols()).map(move |j| (i, j))) {
                 for term in [got.mu[(i, j)] * dmu[(i, j)], got.v[(i, j)] * dv[(i, j)] * v[(i, j)]] {
@@ -321,6 +333,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn shapes_that_disagree_are_refused() {
+        let m = |n: usize, c: usize| Mat::<f64>::from_fn(n, c, |_, _| 0.5);
+        assert!(Sites::new(Map::Joint, &[0, 1], &m(2, 3), &m(2, 3)).is_ok());
+        assert!(Sites::new(Map::Joint, &[0], &m(2, 3), &m(2, 3)).is_err());
+        assert!(Sites::new(Map::Joint, &[0, 1], &m(2, 3), &m(2, 2)).is_err());
+        assert!(Sites::new(Map::Stored(&[1.0]), &[0, 1], &m(2, 3), &m(2, 3)).is_err());
+        assert!(Sites::new(Map::Joint, &[0, 1], &m(2, 3), &(m(2, 3) * faer::Scale(f64::NAN))).is_err());
+    }
+
     proptest! {
         /// All exact maps, all cotangents.
         #[test]
@@ -331,7 +353,7 @@ mod tests {
                     let alpha = [ALPHA[0] + e * DALPHA[0], ALPHA[1] + e * DALPHA[1]];
                     let map = [Map::Stored(&alpha), Map::Joint, Map::Collapsed][name];
                     let v = Mat::from_fn(N, c, |i, j| p.v[(i, j)] * (1.0 + e * p.dv[(i, j)]));
-                    let s = Sites::new(map, &p.y, &(&p.mu + &p.dmu * faer::Scale(e)), &v);
+                    let s = Sites::of(map, &p.y, &(&p.mu + &p.dmu * faer::Scale(e)), &v);
                     let half = Mat::from_fn(N, c, |i, j| 0.5 * s.tilt[(i, j)] * s.tilt[(i, j)]);
                     let (bar, inner) = (&p.bar, crate::linalg::inner);
                     inner(&bar.b, &s.b) + inner(&bar.w, &s.w) + inner(&bar.gamma, &s.gamma)
@@ -372,7 +394,7 @@ mod tests {
         {
             let (m, s2) = (Mat::from_fn(1, 3, |_, _| mu), Mat::from_fn(1, 3, |_, _| v));
             for map in [Map::Joint, Map::Collapsed] {
-                let s = Sites::new(map, &[1], &m, &s2);
+                let s = Sites::of(map, &[1], &m, &s2);
                 let mut bar = SitesBar::zeros(1, 3);
                 bar.b = Mat::from_fn(1, 3, |_, _| 1.0);
                 let back = s.pullback(map, &[1], &m, &s2, &bar);

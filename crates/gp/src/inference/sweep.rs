@@ -74,7 +74,7 @@ impl State {
 
     /// The local update at this state.
     pub fn sites(&self, order: Order, y: &[usize]) -> Sites {
-        Sites::new(self.map(order), y, &self.mu, &self.v)
+        Sites::of(self.map(order), y, &self.mu, &self.v)
     }
 }
 

@@ -148,7 +148,7 @@ pub fn bound_at_fixed_point(
 /// The value of a bound at the end of a tape and its cotangents there.
 fn value_and_top(tape: &Tape<'_>, kind: Bound) -> (f64, Top) {
     let (y, mu, v, held) = (tape.x().y, tape.mu(), tape.v(), tape.sites());
-    let fresh = kind.family().map(|map| Sites::new(map, y, mu, v));
+    let fresh = kind.family().map(|map| Sites::of(map, y, mu, v));
     let value = kind.likelihood(y, mu, v, held, fresh.as_ref().unwrap_or(held)) - tape.kl();
     let mut top = tape.minus_kl();
     let sites = fresh.as_ref().unwrap_or(held);
