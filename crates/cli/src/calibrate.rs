@@ -1,5 +1,6 @@
 //! `siskin calibrate`: how far a model's probabilities can be trusted, before and after tuning on validation episodes.
 
+use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
 use siskin_calib::{PAPER_BINS, Reliability};
 use siskin_data::SplitName;
@@ -30,13 +31,16 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    compute: ComputeArgs,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
+    let settings = args.compute.settings(&args.set);
     let model =
-        args.read.with_opener(args.read.on_bad(), |opener| Model::open(&args.run, &args.set, opener))?;
+        args.read.with_opener(args.read.on_bad(), |opener| Model::open(&args.run, &settings, opener))?;
     let validation = testing::answers(&model, SplitName::Val, 1)?;
     let test = testing::answers(&model, SplitName::Test, model.config.test.batches)?;
     let calibrated = calibrate(&validation, &test, args.released)?;

@@ -1,4 +1,4 @@
-//! The flags that say what computes the network: shared by train, test and bench.
+//! The flags that say what computes the network: shared by train, test, calibrate and bench.
 
 /// Where and in which precision the network is computed.
 #[derive(clap::Args)]

@@ -157,17 +157,17 @@ fn mistakes_are_answered_with_what_to_do() {
     assert!(good(&["completions", "bash"], at).contains("_siskin"));
 }
 
+/// A .npy file.
+fn npy(path: &Path, kind: &str, shape: &str, values: &[u8]) {
+    let head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
+    let length = (head.len() as u16).to_le_bytes();
+    std::fs::write(path, [b"\x93NUMPY\x01\x00", &length[..], head.as_bytes(), values].concat()).unwrap();
+}
+
 /// A .npy file of floats, [rows, cols].
-fn npy(path: &Path, cols: usize, values: &[f32]) {
-    let shape = format!("({}, {cols})", values.len() / cols);
-    let mut head = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
-    head.extend(std::iter::repeat_n(' ', 63 - (10 + head.len()) % 64));
-    head.push('\n');
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((head.len() as u16).to_le_bytes());
-    bytes.extend(head.bytes());
-    bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
-    std::fs::write(path, bytes).unwrap();
+fn floats(path: &Path, cols: usize, values: &[f32]) {
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    npy(path, "<f4", &format!("({}, {cols})", values.len() / cols), &bytes);
 }
 
 #[test]
@@ -175,18 +175,12 @@ fn vectors_are_answered_row_by_row_and_bad_ones_stay_rows() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let x: Vec<f32> = (0..20).flat_map(|i| [(i % 2) as f32, (i % 3) as f32 / 9.0, 1.0]).collect();
-    npy(&at.join("x.npy"), 3, &x);
-    let labels: Vec<String> = (0..20).map(|i| format!("{}", i % 2)).collect();
-    let head = "{'descr': '|u1', 'fortran_order': False, 'shape': (20,), }";
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((head.len() as u16).to_le_bytes());
-    bytes.extend(head.bytes());
-    bytes.extend(labels.iter().map(|l| l.as_bytes()[0] - b'0'));
-    std::fs::write(at.join("labels.npy"), bytes).unwrap();
+    floats(&at.join("x.npy"), 3, &x);
+    npy(&at.join("labels.npy"), "|u1", "(20,)", &[0, 1].repeat(10));
     let said = good(&["adapt", "x.npy"], at);
     assert!(said.contains("Next: siskin predict x.task VECTORS.npy"), "{said}");
-    npy(&at.join("q.npy"), 3, &[0.0, 0.1, 1.0, f32::NAN, 0.1, 1.0, 1.0, 0.1, 1.0]);
-    npy(&at.join("wide.npy"), 5, &[0.0; 10]);
+    floats(&at.join("q.npy"), 3, &[0.0, 0.1, 1.0, f32::NAN, 0.1, 1.0, 1.0, 0.1, 1.0]);
+    floats(&at.join("wide.npy"), 5, &[0.0; 10]);
     let lines = good(&["predict", "x.task", "wide.npy", "q.npy", "--format", "jsonl"], at);
     let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows[0]["error"].as_str().unwrap().contains("have 5 numbers, those of the task 3"), "{lines}");

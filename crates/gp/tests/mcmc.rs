@@ -1,7 +1,8 @@
 //! Every inference against elliptical slice sampling on small few-shot tasks.
 //!
 //! A tolerance is the stated error of a method on such a task plus the measured error of the chains. The stated errors are of one
-//! task for each setting; over many seeds they lie near the median, and the seeds here are of tasks that have them.
+//! task for each setting, and the seeds here are of tasks that have them. Over 80 seeds most of the stated errors lie near the
+//! median; those of mean field at tau = 0.5 (0.34) and with six points (0.024) are rare: four seeds of 80 have them.
 
 mod chain;
 

@@ -2,7 +2,7 @@
 //! kernel matrices, and from a gradient in those back to the features.
 
 use super::{matrix, row_major};
-use crate::golden::Golden;
+use crate::golden::{Golden, assert_close};
 use faer::Mat;
 use siskin_gp::kernels::{Features, Kernel, KernelGradient, KernelKind};
 use siskin_gp::{Gradient, Query, QueryGradient, Task};
@@ -11,9 +11,9 @@ pub(crate) struct CosineEpisode {
     kernel: Kernel,
     table: crate::Features,
     features: Features,
-    pub labels: Vec<usize>,
-    pub support: Vec<usize>,
-    pub query: Vec<usize>,
+    labels: Vec<usize>,
+    support: Vec<usize>,
+    query: Vec<usize>,
     way: usize,
 }
 
@@ -60,7 +60,7 @@ impl CosineEpisode {
     }
 
     /// The gradient of an objective of all rows, row by row.
-    pub fn back_from_all(&self, gradient: &Gradient) -> Vec<f64> {
+    fn back_from_all(&self, gradient: &Gradient) -> Vec<f64> {
         let (kernel, features) = (&self.kernel, &self.features);
         let (base, mut hyper) = (kernel.within(features), KernelGradient::zeros(kernel));
         let bar = kernel.pull_scale(&base, &gradient.dk, &mut hyper);
@@ -70,7 +70,7 @@ impl CosineEpisode {
     }
 
     /// The gradient of an objective of the queries given the support, row by row of the episode.
-    pub fn back_from_parts(&self, gradient: &QueryGradient) -> Vec<f64> {
+    fn back_from_parts(&self, gradient: &QueryGradient) -> Vec<f64> {
         let (kernel, mut hyper) = (&self.kernel, KernelGradient::zeros(&self.kernel));
         let (s, q) = (self.select(&self.support), self.select(&self.query));
         let (mut sbar, mut qbar) = (Mat::zeros(s.dim(), s.points()), Mat::zeros(q.dim(), q.points()));
@@ -91,5 +91,18 @@ impl CosineEpisode {
             }
         }
         row_major(&self.features.pull_back(&zbar))
+    }
+
+    /// Compares what a sampler finds at fixed auxiliary variables: losses, gradients, probabilities [Q, way].
+    pub fn compare(&self, golden: &Golden, marginal: &Gradient, predictive: &QueryGradient, p: &Mat<f64>) {
+        for (name, found) in [
+            ("marginal", vec![marginal.value]),
+            ("dmarginal", self.back_from_all(marginal)),
+            ("predictive", vec![predictive.value]),
+            ("dpredictive", self.back_from_parts(predictive)),
+            ("probabilities", row_major(p)),
+        ] {
+            assert_close(name, &found, &golden.f64s(name), 1e-8);
+        }
     }
 }

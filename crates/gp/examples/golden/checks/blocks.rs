@@ -5,18 +5,13 @@ use serde::Deserialize;
 use siskin_gp::gauss::Gauss;
 use siskin_gp::inference::{Map, Sites, SitesBar};
 
-use super::report::{Report, flat, matrix, tolerance};
+use super::report::{Report, Tol, flat, matrix, tolerance};
 
 #[derive(Deserialize)]
 struct File {
     gauss_update: Vec<GaussCase>,
     q1_joint: Vec<JointCase>,
     tol: Tol,
-}
-
-#[derive(Deserialize)]
-struct Tol {
-    rel: f64,
 }
 
 #[derive(Deserialize)]

@@ -9,7 +9,7 @@ use siskin_gp::laplace::Laplace;
 use siskin_gp::likelihoods::one_vs_each;
 use siskin_gp::ove::OveMeanField;
 
-use super::report::{Case, Report, flat, flat_all, matrix};
+use super::report::{Case, Report, Tol, flat, flat_all, matrix};
 
 #[derive(Deserialize)]
 #[allow(non_snake_case)]
@@ -24,11 +24,6 @@ struct File {
     dkt: Dkt,
     laplace_softmax: LaplaceSoftmax,
     tol: Tol,
-}
-
-#[derive(Deserialize)]
-struct Tol {
-    rel: f64,
 }
 
 #[derive(Deserialize)]

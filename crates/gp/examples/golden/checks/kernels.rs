@@ -4,7 +4,7 @@ use faer::Mat;
 use serde::Deserialize;
 use siskin_gp::kernels::{Kernel, KernelGradient, KernelKind, softplus_slope};
 
-use super::report::{Case, Report, flat, matrix};
+use super::report::{Case, Report, Tol, flat, matrix};
 
 #[derive(Deserialize)]
 #[allow(non_snake_case)]
@@ -14,11 +14,6 @@ struct File {
     G: Vec<Vec<f64>>,
     cases: Vec<KernelCase>,
     tol: Tol,
-}
-
-#[derive(Deserialize)]
-struct Tol {
-    rel: f64,
 }
 
 #[derive(Deserialize)]

@@ -3,18 +3,13 @@
 use serde::Deserialize;
 use siskin_gp::likelihoods::{logistic_softmax, softmax};
 
-use super::report::Report;
+use super::report::{Report, Tol};
 
 #[derive(Deserialize)]
 struct File {
     cases: Vec<Case>,
     tau_to_zero_limit: Vec<Limit>,
     tol: Tol,
-}
-
-#[derive(Deserialize)]
-struct Tol {
-    rel: f64,
 }
 
 #[derive(Deserialize)]

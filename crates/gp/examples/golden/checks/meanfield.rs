@@ -4,25 +4,8 @@ use serde::Deserialize;
 use siskin_gp::inference::{Stop, infer};
 use siskin_gp::objective::{Bound, bound};
 
-use super::problem::{Problem, order};
+use super::problem::{Problem, Suite, order};
 use super::report::{Case, Report, flat, matrix, tolerance};
-
-#[derive(Deserialize)]
-struct File {
-    problems: Vec<Entry>,
-    tol: Tol,
-}
-
-#[derive(Deserialize)]
-struct Tol {
-    rel: f64,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    problem: Problem,
-    cases: Vec<Want>,
-}
 
 #[derive(Deserialize)]
 #[allow(non_snake_case)]
@@ -56,7 +39,7 @@ struct Errors {
 }
 
 pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
-    let file: File = serde_json::from_str(text)?;
+    let file: Suite<Want> = serde_json::from_str(text)?;
     for (i, entry) in file.problems.iter().enumerate() {
         for want in &entry.cases {
             let kind = &entry.problem.kind;

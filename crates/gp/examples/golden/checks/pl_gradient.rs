@@ -8,7 +8,7 @@ use siskin_gp::quadrature::Precision;
 use siskin_gp::{Query, QueryGradient, Task};
 
 use super::problem::{DtauScale, Problem, Slope, matrices};
-use super::report::{Case, Report, flat, flat_all, matrix};
+use super::report::{Case, Report, Tol, flat, flat_all, matrix};
 
 /// A task and its queries.
 #[derive(Deserialize)]
@@ -64,11 +64,6 @@ impl QuerySlope {
 struct File {
     cases: Vec<Want>,
     tol: Tol,
-}
-
-#[derive(Deserialize)]
-struct Tol {
-    rel: f64,
 }
 
 /// In x-units, order joint.

@@ -6,7 +6,7 @@ use siskin_gp::Task;
 use siskin_gp::inference::{Order, Start};
 use siskin_gp::linalg::inner;
 
-use super::report::{Case, flat, flat_all, matrix, tolerance};
+use super::report::{Case, Tol, flat, flat_all, matrix, tolerance};
 
 #[derive(Deserialize)]
 #[allow(non_snake_case)]
@@ -22,6 +22,19 @@ pub struct Problem {
     v0: Option<Vec<Vec<f64>>>,
     alpha0: Option<Vec<f64>>,
     omega0: Option<Vec<Vec<f64>>>,
+}
+
+/// A file of problems with cases each.
+#[derive(Deserialize)]
+pub struct Suite<W> {
+    pub problems: Vec<Entry<W>>,
+    pub tol: Tol,
+}
+
+#[derive(Deserialize)]
+pub struct Entry<W> {
+    pub problem: Problem,
+    pub cases: Vec<W>,
 }
 
 /// The temperature of files in x-units, which name none.

@@ -1,6 +1,13 @@
 //! Counts cases and prints each with its largest error beside its tolerance.
 
 use faer::Mat;
+use serde::Deserialize;
+
+/// The tolerance of a file that has one for all.
+#[derive(Deserialize)]
+pub struct Tol {
+    pub rel: f64,
+}
 
 /// What was checked so far.
 #[derive(Default)]

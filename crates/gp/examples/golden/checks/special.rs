@@ -6,7 +6,7 @@ use siskin_gp::special::{
     pg_mean1, pg_var1, solve_u, trigamma,
 };
 
-use super::report::{Case, Report};
+use super::report::{Case, Report, Tol};
 
 #[derive(Deserialize)]
 struct File {
@@ -16,11 +16,6 @@ struct File {
     rho: Vec<RhoRow>,
     solve_u: Vec<SolveRow>,
     tol: Tol,
-}
-
-#[derive(Deserialize)]
-struct Tol {
-    rel: f64,
 }
 
 #[derive(Deserialize)]
