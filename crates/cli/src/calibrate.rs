@@ -1,14 +1,11 @@
 //! `siskin calibrate`: how far a model's probabilities can be trusted, before and after tuning on validation episodes.
 
-use crate::compute::ComputeArgs;
-use crate::data::source::ReadArgs;
+use crate::model::ModelArgs;
 use siskin_calib::{PAPER_BINS, Reliability};
 use siskin_data::SplitName;
 use siskin_train::calibration::{Calibration, Measures, calibrate};
 use siskin_train::plot::{ReliabilityPanel, reliability_diagrams, render_png};
-use siskin_train::run::Model;
 use siskin_train::testing;
-use std::path::PathBuf;
 
 /// Arguments of `siskin calibrate`.
 #[derive(clap::Args)]
@@ -19,33 +16,24 @@ use std::path::PathBuf;
 
 The temperature is fitted by NLL on one batch of validation episodes; every other figure is of the test episodes.")]
 pub struct Args {
-    /// The run folder that `siskin train` wrote.
-    run: PathBuf,
-    /// Change one key of the run's config. May be given several times.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    model: ModelArgs,
     /// Also search the two temperatures of the paper's published code (slower: 40 times the prediction work).
     #[arg(long)]
     released: bool,
     /// Print the measures as JSON.
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    compute: ComputeArgs,
-    #[command(flatten)]
-    read: ReadArgs,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let settings = args.compute.settings(&args.set);
-    let model =
-        args.read.with_opener(args.read.on_bad(), |opener| Model::open(&args.run, &settings, opener))?;
+    let model = args.model.open()?;
     let validation = testing::answers(&model, SplitName::Val, 1)?;
     let test = testing::answers(&model, SplitName::Test, model.config.test.batches)?;
     let calibrated = calibrate(&validation, &test, args.released)?;
     let json = serde_json::to_string_pretty(&calibrated.measures)?;
-    siskin_train::atomic::write(&args.run.join("calibration.json"), json.as_bytes())?;
+    siskin_train::atomic::write(&args.model.run.join("calibration.json"), json.as_bytes())?;
     for (name, predictions, m) in [
         ("raw", &calibrated.raw, calibrated.measures.raw),
         ("tuned", &calibrated.tuned, calibrated.measures.tuned),
@@ -57,9 +45,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             nll: Some(m.nll),
         };
         let svg = reliability_diagrams(&[panel]);
-        siskin_train::atomic::write(&args.run.join(format!("reliability-{name}.svg")), svg.as_bytes())?;
+        siskin_train::atomic::write(&args.model.run.join(format!("reliability-{name}.svg")), svg.as_bytes())?;
         siskin_train::atomic::write(
-            &args.run.join(format!("reliability-{name}.png")),
+            &args.model.run.join(format!("reliability-{name}.png")),
             &render_png(&svg, 2.0)?,
         )?;
     }
@@ -74,7 +62,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
         say!(
             "Written: calibration.json, reliability-raw.svg/.png and reliability-tuned.svg/.png in {}.",
-            args.run.display()
+            args.model.run.display()
         );
     }
     Ok(())

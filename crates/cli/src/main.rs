@@ -14,6 +14,7 @@ mod doctor;
 mod export;
 mod figures;
 mod methods;
+mod model;
 mod predict;
 mod quickstart;
 mod serve;

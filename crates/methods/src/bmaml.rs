@@ -13,12 +13,10 @@
 //! | prior | variance 1 / lambda, density of log lambda with its Jacobian | standard deviation 1 / lambda |
 
 use crate::episode::select;
-use crate::error::Result;
-use crate::particles::ParticleClassifier;
+use crate::particles::{ParticleClassifier, ParticleLoss};
 use crate::scores::Scores;
-use crate::state::State;
 use crate::svgd::{Points, Prior, Shape, mixture, mixture_loss, path, path_adjoint};
-use crate::{Episode, Features, Images, Method, Prediction, Rates, Setup, StepReport, Task};
+use crate::{Episode, Features};
 use serde::{Deserialize, Serialize};
 use siskin_nn::HeadLoss;
 
@@ -43,18 +41,7 @@ impl Default for BmamlConfig {
 }
 
 /// The method.
-pub struct Bmaml {
-    model: ParticleClassifier,
-    config: BmamlConfig,
-}
-
-impl Bmaml {
-    /// A fresh model.
-    pub fn new(config: &BmamlConfig, setup: Setup) -> Result<Bmaml> {
-        let model = ParticleClassifier::new(config.particles, Prior::Hierarchical, setup)?;
-        Ok(Bmaml { model, config: config.clone() })
-    }
-}
+pub type Bmaml = ParticleClassifier<BmamlConfig>;
 
 /// An episode's features and labels, support and query apart.
 pub(crate) struct Halves {
@@ -89,90 +76,59 @@ pub(crate) fn scatter(to: &mut [f64], dim: usize, rows: &[usize], gradients: &[f
     }
 }
 
-/// The loss of one episode: -mean log probability of the queries after the steps on the support.
-fn loss(
-    config: &BmamlConfig,
-    shape: &Shape,
-    particles: &[f64],
-    features: &Features,
-    episode: &Episode<'_>,
-) -> HeadLoss<f64> {
-    let halves = Halves::of(features, episode);
-    let support = Points { x: &halves.support, labels: &halves.support_labels };
-    let query = Points { x: &halves.query, labels: &halves.query_labels };
-    let rate = config.inner_learning_rate;
-    let path = path(shape, particles, support, rate, config.inner_steps);
-    let last = &path[config.inner_steps];
-    let (loss, v, dquery) = mixture_loss(shape, last, query);
-    let mut dsupport = vec![0.0; halves.support.values.len()];
-    let v = path_adjoint(shape, &path, support, rate, v, &mut dsupport);
-    let mut dfeatures = vec![0.0; features.values.len()];
-    scatter(&mut dfeatures, features.dim, episode.support, &dsupport);
-    scatter(&mut dfeatures, features.dim, episode.query, &dquery);
-    HeadLoss { loss, dfeatures, dhyper: v, extra: halves.accuracy(shape, last) }
-}
+impl ParticleLoss for BmamlConfig {
+    const PRIOR: Prior = Prior::Hierarchical;
+    const RATE_KEY: &'static str = "bmaml.inner_learning_rate";
 
-impl Method for Bmaml {
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
-        self.model.train_step(episodes, rates, |shape, particles, features, episode| {
-            loss(&self.config, shape, particles, features, episode)
-        })
+    fn particles(&self) -> usize {
+        self.particles
     }
 
-    fn embed(&self, images: Images<'_>) -> Result<Features> {
-        self.model.embed(images)
+    fn test(&self) -> (usize, f64) {
+        (self.test_steps, self.inner_learning_rate)
     }
 
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
-        let BmamlConfig { test_steps, inner_learning_rate, .. } = self.config;
-        self.model.predict(task, test_steps, inner_learning_rate, "bmaml.inner_learning_rate")
+    /// Their positions at every inner step, their energies' gradients and the two adjoints of a step.
+    fn copies_of_a_task(&self) -> usize {
+        self.inner_steps + 1 + 3
     }
 
-    /// `extra_memory_mib`: the particles, their two Adam moments and gradient, and in a task their positions at every
-    /// inner step, their energies' gradients and the two adjoints of a step.
-    fn scalars(&self) -> Vec<(String, f64)> {
-        vec![("extra_memory_mib".into(), self.model.memory_mib(4 + self.config.inner_steps + 1 + 3))]
-    }
-
-    fn state(&self) -> State {
-        self.model.state()
-    }
-
-    fn load_state(&mut self, state: &State) -> Result<()> {
-        self.model.load_state(state)
+    /// The loss of one episode: -mean log probability of the queries after the steps on the support.
+    fn loss(
+        &self,
+        shape: &Shape,
+        particles: &[f64],
+        features: &Features,
+        episode: &Episode<'_>,
+    ) -> HeadLoss<f64> {
+        let halves = Halves::of(features, episode);
+        let support = Points { x: &halves.support, labels: &halves.support_labels };
+        let query = Points { x: &halves.query, labels: &halves.query_labels };
+        let rate = self.inner_learning_rate;
+        let path = path(shape, particles, support, rate, self.inner_steps);
+        let last = &path[self.inner_steps];
+        let (loss, v, dquery) = mixture_loss(shape, last, query);
+        let mut dsupport = vec![0.0; halves.support.values.len()];
+        let v = path_adjoint(shape, &path, support, rate, v, &mut dsupport);
+        let mut dfeatures = vec![0.0; features.values.len()];
+        scatter(&mut dfeatures, features.dim, episode.support, &dsupport);
+        scatter(&mut dfeatures, features.dim, episode.query, &dquery);
+        HeadLoss { loss, dfeatures, dhyper: v, extra: halves.accuracy(shape, last) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::golden::{Golden, assert_close};
-    use siskin_nn::Images;
+    use crate::particles::tests::equals_pytorch;
 
     #[test]
     fn loss_and_gradients_are_those_of_pytorch() {
-        let golden = Golden::parse(include_str!("../tests/golden/bmaml.json"));
-        let count = |name: &str| golden.f64(name) as usize;
-        let (dim, way, steps) = (count("dim"), count("way"), count("steps"));
-        let shape = Shape { particles: count("count"), dim, way, prior: Prior::Hierarchical };
-        let (features, labels) = (golden.table("x", dim), golden.usizes("labels"));
-        let (support, query) = (golden.usizes("support"), golden.usizes("query"));
-        let episode = Episode {
-            images: Images::new(&[], [0, 1, 1, 1]).unwrap(),
-            labels: &labels,
-            support: &support,
-            query: &query,
-            way,
-        };
-        let config = BmamlConfig {
-            particles: shape.particles,
+        equals_pytorch(include_str!("../tests/golden/bmaml.json"), |particles, steps, golden| BmamlConfig {
+            particles,
             inner_steps: steps,
             inner_learning_rate: golden.f64("rate"),
             test_steps: steps,
-        };
-        let found = loss(&config, &shape, &golden.f64s("particles"), &features, &episode);
-        assert!((found.loss - golden.f64("loss")).abs() < 1e-10 * golden.f64("loss"), "{}", found.loss);
-        assert_close("particles", &found.dhyper, &golden.f64s("dparticles"), 1e-9);
-        assert_close("features", &found.dfeatures, &golden.f64s("dx"), 1e-9);
+        });
     }
 }

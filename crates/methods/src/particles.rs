@@ -5,15 +5,33 @@ use crate::error::{Error, Result};
 use crate::inner::{check_way, finite};
 use crate::state::State;
 use crate::svgd::{Points, Prior, Shape, mixture, step};
-use crate::{Episode, Features, Images, Prediction, Rates, Setup, StepReport, Task};
+use crate::{Episode, Features, Images, Method, Prediction, Rates, Setup, StepReport, Task};
 use rand_distr::{Distribution, Normal};
 use siskin_nn::{HeadLoss, Network, Step, stream};
 
 /// log lambda of a fresh particle.
 const INITIAL_LOG_LAMBDA: f64 = 1.0;
 
+/// What the two differ in: their settings, and the loss of an episode.
+pub trait ParticleLoss {
+    /// The prior of a particle.
+    const PRIOR: Prior;
+    /// The config key of the inner rate, for errors.
+    const RATE_KEY: &'static str;
+
+    /// Particles of the last layer.
+    fn particles(&self) -> usize;
+    /// Steps on the support at test, and their rate.
+    fn test(&self) -> (usize, f64);
+    /// Copies of all particles that a task holds at once: their positions, gradients and adjoints.
+    fn copies_of_a_task(&self) -> usize;
+    /// The loss of one episode. `dhyper` is the gradient of the particles, `extra` the share of queries named rightly.
+    fn loss(&self, shape: &Shape, at: &[f64], features: &Features, episode: &Episode<'_>) -> HeadLoss<f64>;
+}
+
 /// Backbone and particles with their optimisers.
-pub struct ParticleClassifier {
+pub struct ParticleClassifier<L> {
+    config: L,
     network: Network,
     shape: Shape,
     particles: Vec<f64>,
@@ -21,9 +39,10 @@ pub struct ParticleClassifier {
     setup: Setup,
 }
 
-impl ParticleClassifier {
+impl<L: ParticleLoss + Clone> ParticleClassifier<L> {
     /// A fresh model: W ~ N(0, 2 / (dim + way)), b = 0, log lambda = 1.
-    pub fn new(count: usize, prior: Prior, setup: Setup) -> Result<ParticleClassifier> {
+    pub fn new(config: &L, setup: Setup) -> Result<Self> {
+        let (count, prior) = (config.particles(), L::PRIOR);
         let dim = setup.architecture.dimension(setup.image_size, setup.image_size)?;
         let shape = Shape { particles: count, dim, way: setup.way, prior };
         let normal = Normal::new(0.0, (2.0 / (dim + setup.way) as f64).sqrt())
@@ -38,23 +57,19 @@ impl ParticleClassifier {
         }
         let adam = ScalarAdam::new(particles.len());
         let network = Network::new(setup.architecture, setup.seed, setup.device)?;
-        Ok(ParticleClassifier { network, shape, particles, adam, setup })
+        Ok(ParticleClassifier { config: config.clone(), network, shape, particles, adam, setup })
     }
+}
 
-    /// One step of backbone and particles on the mean of `loss(shape, particles, features, episode)` over the episodes.
-    /// Its `dhyper` is the gradient of the particles, its `extra` the share of queries named rightly.
-    pub fn train_step(
-        &mut self,
-        episodes: &[Episode<'_>],
-        rates: Rates,
-        loss: impl Fn(&Shape, &[f64], &Features, &Episode<'_>) -> HeadLoss<f64>,
-    ) -> Result<StepReport> {
+impl<L: ParticleLoss + Send + Sync> Method for ParticleClassifier<L> {
+    /// One step of backbone and particles on the mean loss of the episodes.
+    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
         let mut step = Step::default();
         let mut report = StepReport::start();
         let mut gradient = vec![0.0; self.particles.len()];
         for episode in episodes {
             let outcome = self.network.episode(episode.images, &mut step, |features| {
-                Ok::<_, Error>(loss(&self.shape, &self.particles, features, episode))
+                Ok::<_, Error>(self.config.loss(&self.shape, &self.particles, features, episode))
             })?;
             report.add(outcome.loss, outcome.extra, episodes.len());
             let share = 1.0 / episodes.len() as f64;
@@ -70,19 +85,13 @@ impl ParticleClassifier {
         Ok(report)
     }
 
-    /// Features on running statistics.
-    pub fn embed(&self, images: Images<'_>) -> Result<Features> {
+    fn embed(&self, images: Images<'_>) -> Result<Features> {
         Ok(self.network.features(images)?)
     }
 
-    /// The mean over the particles' probabilities after `steps` on the support.
-    pub fn predict(
-        &self,
-        task: &Task<'_>,
-        steps: usize,
-        rate: f64,
-        rate_key: &'static str,
-    ) -> Result<Prediction> {
+    /// The mean over the particles' probabilities after the steps on the support.
+    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+        let (steps, rate) = self.config.test();
         check_way(task.way, &self.setup)?;
         let points = Points { x: task.support, labels: task.labels };
         if task.support.dim != self.shape.dim {
@@ -92,17 +101,17 @@ impl ParticleClassifier {
             )));
         }
         let adapted = (0..steps).fold(self.particles.clone(), |at, _| step(&self.shape, &at, points, rate));
-        let probabilities = finite(mixture(&self.shape, &adapted, task.query), rate_key)?;
+        let probabilities = finite(mixture(&self.shape, &adapted, task.query), L::RATE_KEY)?;
         Ok(Prediction { probabilities, way: task.way, latent: None })
     }
 
-    /// MiB of `copies` of all particles.
-    pub fn memory_mib(&self, copies: usize) -> f64 {
-        (copies * self.particles.len() * size_of::<f64>()) as f64 / (1024.0 * 1024.0)
+    /// `extra_memory_mib`: the particles, their two Adam moments and gradient, and what a task holds.
+    fn scalars(&self) -> Vec<(String, f64)> {
+        let bytes = (4 + self.config.copies_of_a_task()) * self.particles.len() * size_of::<f64>();
+        vec![("extra_memory_mib".into(), bytes as f64 / (1024.0 * 1024.0))]
     }
 
-    /// Everything a resumed training needs.
-    pub fn state(&self) -> State {
+    fn state(&self) -> State {
         let mut state = State::default();
         state.push_f64("particles", &self.particles);
         self.adam.save(&mut state, "particles.adam");
@@ -110,8 +119,7 @@ impl ParticleClassifier {
         state
     }
 
-    /// Puts a state back.
-    pub fn load_state(&mut self, state: &State) -> Result<()> {
+    fn load_state(&mut self, state: &State) -> Result<()> {
         let particles = state.f64s("particles")?;
         if particles.len() != self.particles.len() {
             return Err(Error::State(format!(
@@ -126,5 +134,34 @@ impl ParticleClassifier {
         self.particles.copy_from_slice(particles);
         self.adam = adam;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::golden::{Golden, assert_close};
+
+    /// Compares the loss of a golden file's episode and its gradients; `config` makes the settings from
+    /// the numbers of particles and steps.
+    pub fn equals_pytorch<L: ParticleLoss>(golden: &str, config: impl Fn(usize, usize, &Golden) -> L) {
+        let golden = Golden::parse(golden);
+        let count = |name: &str| golden.f64(name) as usize;
+        let (dim, way) = (count("dim"), count("way"));
+        let shape = Shape { particles: count("count"), dim, way, prior: L::PRIOR };
+        let (features, labels) = (golden.table("x", dim), golden.usizes("labels"));
+        let (support, query) = (golden.usizes("support"), golden.usizes("query"));
+        let episode = Episode {
+            images: Images::new(&[], [0, 1, 1, 1]).unwrap(),
+            labels: &labels,
+            support: &support,
+            query: &query,
+            way,
+        };
+        let config = config(shape.particles, count("steps"), &golden);
+        let found = config.loss(&shape, &golden.f64s("particles"), &features, &episode);
+        assert!((found.loss - golden.f64("loss")).abs() < 1e-10 * golden.f64("loss"), "{}", found.loss);
+        assert_close("particles", &found.dhyper, &golden.f64s("dparticles"), 1e-9);
+        assert_close("features", &found.dfeatures, &golden.f64s("dx"), 1e-9);
     }
 }
