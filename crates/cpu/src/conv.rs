@@ -187,10 +187,9 @@ impl Conv {
             for (from, to) in dout.chunks_exact(z_size).zip(dz.chunks_exact_mut(layer.z.len())) {
                 layer.z.load(from, to);
             }
-            sums.fill(0.0);
-            let Some(dx) = dx else { return filters.backward(workspace, &framed, &dz, None, sums) };
+            let Some(dx) = dx else { return filters.backward(workspace, &framed, &dz, None, sums, true) };
             let mut gradient = workspace.take(images * layer.x.len());
-            filters.backward(workspace, &framed, &dz, Some(&mut gradient), sums);
+            filters.backward(workspace, &framed, &dz, Some(&mut gradient), sums, true);
             for (from, to) in gradient.chunks_exact(layer.x.len()).zip(dx.chunks_exact_mut(x_size)) {
                 layer.x.unload(from, to);
             }

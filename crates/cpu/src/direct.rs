@@ -116,7 +116,7 @@ impl Kernel for Backward<'_> {
             }
             for y in 0..z_frame.h {
                 let (row, d) = (window.row(&x_frame, y), &dz[z_frame.at(y, 0)..]);
-                outer_sum::<V>(&x[row..], step, stretches, d, lout, z_frame.w, sums, lout);
+                outer_sum::<V>(&x[row..], step, stretches, d, lout, z_frame.w, sums, lout, true);
                 let Some(dx) = &mut dx else { continue };
                 product::<V>(d, lout, Stretches::row(lout), z_frame.w, transposed, width, patches, width);
                 for (px, patch) in patches.chunks_exact(width).enumerate() {

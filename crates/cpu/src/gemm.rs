@@ -133,8 +133,8 @@ unsafe fn product_tile<V: Vector, const R: usize, const N: usize>(
     }
 }
 
-/// sum[k, j] += Σ_t a[t, k] · d[t, j] over `terms` rows t, `a_step` and `d_step` apart; k runs along the stretches,
-/// `sum` is `[depth, width]`, plain row by row.
+/// sum[k, j] = Σ_t a[t, k] · d[t, j] over `terms` rows t, `a_step` and `d_step` apart, with `add` added to what is there;
+/// k runs along the stretches, `sum` is `[depth, width]`, plain row by row.
 #[inline(always)]
 pub(crate) fn outer_sum<V: Vector>(
     a: &[f32],
@@ -145,8 +145,12 @@ pub(crate) fn outer_sum<V: Vector>(
     terms: usize,
     sum: &mut [f32],
     width: usize,
+    add: bool,
 ) {
     if terms == 0 {
+        if !add {
+            sum[..stretches.total() * width].fill(0.0);
+        }
         return;
     }
     assert!(a.len() >= (terms - 1) * a_step + stretches.reach(), "left operand");
@@ -164,17 +168,17 @@ pub(crate) fn outer_sum<V: Vector>(
                     let (a, d) = (a.as_ptr().add(s * stretches.step + k), d.as_ptr().add(j));
                     let sum = sum.as_mut_ptr().add((s * stretches.len + k) * width + j);
                     match (wide, tall) {
-                        (WIDE, 6) => outer_tile::<V, 6, 2>(a, a_step, d, d_step, terms, sum, width),
-                        (WIDE, 5) => outer_tile::<V, 5, 2>(a, a_step, d, d_step, terms, sum, width),
-                        (WIDE, 4) => outer_tile::<V, 4, 2>(a, a_step, d, d_step, terms, sum, width),
-                        (WIDE, 3) => outer_tile::<V, 3, 2>(a, a_step, d, d_step, terms, sum, width),
-                        (WIDE, 2) => outer_tile::<V, 2, 2>(a, a_step, d, d_step, terms, sum, width),
-                        (WIDE, _) => outer_tile::<V, 1, 2>(a, a_step, d, d_step, terms, sum, width),
-                        (_, 6) => outer_tile::<V, 6, 1>(a, a_step, d, d_step, terms, sum, width),
+                        (WIDE, 6) => outer_tile::<V, 6, 2>(a, a_step, d, d_step, terms, sum, width, add),
+                        (WIDE, 5) => outer_tile::<V, 5, 2>(a, a_step, d, d_step, terms, sum, width, add),
+                        (WIDE, 4) => outer_tile::<V, 4, 2>(a, a_step, d, d_step, terms, sum, width, add),
+                        (WIDE, 3) => outer_tile::<V, 3, 2>(a, a_step, d, d_step, terms, sum, width, add),
+                        (WIDE, 2) => outer_tile::<V, 2, 2>(a, a_step, d, d_step, terms, sum, width, add),
+                        (WIDE, _) => outer_tile::<V, 1, 2>(a, a_step, d, d_step, terms, sum, width, add),
+                        (_, 6) => outer_tile::<V, 6, 1>(a, a_step, d, d_step, terms, sum, width, add),
                         _ => {
                             for i in 0..tall {
                                 let sum = sum.add(i * width);
-                                outer_tile::<V, 1, 1>(a.add(i), a_step, d, d_step, terms, sum, width);
+                                outer_tile::<V, 1, 1>(a.add(i), a_step, d, d_step, terms, sum, width, add);
                             }
                         }
                     }
@@ -197,6 +201,7 @@ unsafe fn outer_tile<V: Vector, const R: usize, const N: usize>(
     terms: usize,
     sum: *mut f32,
     sum_step: usize,
+    add: bool,
 ) {
     let mut acc = [[V::splat(0.0); N]; R];
     // SAFETY: the caller vouches for every row and column visited here.
@@ -218,7 +223,7 @@ unsafe fn outer_tile<V: Vector, const R: usize, const N: usize>(
         for r in 0..R {
             for n in 0..N {
                 let p = sum.add(r * sum_step + n * V::LANES);
-                V::load(p).add(acc[r][n]).store(p);
+                if add { V::load(p).add(acc[r][n]).store(p) } else { acc[r][n].store(p) }
             }
         }
     }
@@ -262,8 +267,9 @@ mod tests {
             }
             let mut out = vec![0.0; rows * width];
             product::<V>(a, a_step, stretches, rows, &packed, width, &mut out, width);
-            let mut sum = vec![1.0; depth * width];
-            outer_sum::<V>(a, a_step, stretches, d, width, rows, &mut sum, width);
+            let mut sum = vec![f32::NAN; depth * width];
+            outer_sum::<V>(a, a_step, stretches, d, width, rows, &mut sum, width, false);
+            outer_sum::<V>(a, a_step, stretches, d, width, rows, &mut sum, width, true);
             (out, sum)
         }
     }
@@ -291,7 +297,7 @@ mod tests {
                         for k in 0..depth {
                             for j in 0..width {
                                 let twin: f32 = (0..rows).map(|t| a[at(t, k)] * d[t * width + j]).sum();
-                                assert!((sum[k * width + j] - 1.0 - twin).abs() < 1e-5);
+                                assert!((sum[k * width + j] - 2.0 * twin).abs() < 1e-5);
                             }
                         }
                     }

@@ -60,7 +60,6 @@ impl Block {
         let mut dx = want_dx.then(|| Activations::new(workspace, g.n, g.x));
         let (slope, offset) = (&slope[..], &offset[..]);
         let one = |x: &[f32], z: &[f32], dy: &[f32], sums: &mut [f32], mut dx: Option<&mut [f32]>| {
-            sums.fill(0.0);
             let mut room = workspace.take(step * g.z.len());
             let parts =
                 x.chunks(step * g.x.len()).zip(z.chunks(step * g.z.len())).zip(dy.chunks(step * g.y.len()));
@@ -84,7 +83,7 @@ impl Block {
                     });
                 }
                 let dx = dx.as_mut().map(|dx| &mut dx[i * step * g.x.len()..][..x.len()]);
-                filters.backward(workspace, x, dz, dx, sums);
+                filters.backward(workspace, x, dz, dx, sums, i == 0);
             }
         };
         let jobs = x

@@ -194,7 +194,7 @@ impl Kernel for Forward<'_> {
             gather::<V>(&tiles, first, count, x, v, v_step);
             for p in 0..POINTS {
                 let Range { start, end } = tiles.with_point(p, first, count);
-                let u = &filters[p * lin * lout..][..lin * lout];
+                let u = &filters[p * filter::step(lin * lout)..][..lin * lout];
                 let (vp, mp) = (&v[p * v_step + start * lin..], &mut m[p * m_step + start * lout..]);
                 product::<V>(vp, lin, Stretches::row(lin), end - start, u, lout, mp, lout);
             }
@@ -235,7 +235,8 @@ fn gather<V: Vector>(tiles: &Tiles, first: usize, count: usize, x: &[f32], v: &m
     }
 }
 
-/// Adds the filters' gradient at the 36 points to `sums` (`[36, lanes_in, lanes_out]`), and writes dx if asked for.
+/// Adds the filters' gradient at the 36 points to `sums` (`[36, lanes_in, lanes_out]` and a gap after each point), or writes
+/// it there if they are `fresh`, and writes dx if asked for.
 /// The adjoint of [`forward`]: dM = A dz Aᵀ, dU += Vᵀ dM, dV = dM Uᵀ, dx = Σ_tiles B dV Bᵀ.
 pub(crate) fn backward(
     isa: Isa,
@@ -248,13 +249,14 @@ pub(crate) fn backward(
     z_frame: Frame,
     dx: Option<&mut [f32]>,
     sums: &mut [f32],
+    fresh: bool,
 ) {
     let tiles = Tiles::new(x_frame, z_frame, padding, x.len() / x_frame.len());
     let (lin, lout) = (x_frame.lanes, z_frame.lanes);
     let group = tiles.group();
     let mut v = workspace.take(POINTS * point_step(group, lin));
     let mut m = workspace.take(POINTS * point_step(group, lout));
-    isa.run(Backward { transposed, tiles, group, x, dz, dx, sums, v: &mut v, m: &mut m });
+    isa.run(Backward { transposed, tiles, group, x, dz, dx, sums, fresh, v: &mut v, m: &mut m });
 }
 
 struct Backward<'a> {
@@ -265,6 +267,7 @@ struct Backward<'a> {
     dz: &'a [f32],
     dx: Option<&'a mut [f32]>,
     sums: &'a mut [f32],
+    fresh: bool,
     v: &'a mut [f32],
     m: &'a mut [f32],
 }
@@ -273,7 +276,7 @@ impl Kernel for Backward<'_> {
     type Output = ();
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let Self { transposed, tiles, group, x, dz, mut dx, sums, v, m } = self;
+        let Self { transposed, tiles, group, x, dz, mut dx, sums, fresh, v, m } = self;
         let (lin, lout) = (tiles.x.lanes, tiles.z.lanes);
         let (v_step, m_step) = (point_step(group, lin), point_step(group, lout));
         assert!(x.len() == tiles.images * tiles.x.len() && dz.len() == tiles.images * tiles.z.len());
@@ -312,11 +315,13 @@ impl Kernel for Backward<'_> {
             for p in 0..POINTS {
                 let Range { start, end } = tiles.with_point(p, first, count);
                 let (vp, mp) = (&mut v[p * v_step + start * lin..], &m[p * m_step + start * lout..]);
-                let sum = &mut sums[p * lin * lout..][..lin * lout];
-                outer_sum::<V>(vp, lin, Stretches::row(lin), mp, lout, end - start, sum, lout);
+                let at = p * filter::step(lin * lout);
+                let sum = &mut sums[at..][..lin * lout];
+                let add = !fresh || first > 0;
+                outer_sum::<V>(vp, lin, Stretches::row(lin), mp, lout, end - start, sum, lout, add);
                 if dx.is_some() {
                     // The input's points have been used: their gradient takes their place.
-                    let ut = &transposed[p * lin * lout..][..lin * lout];
+                    let ut = &transposed[at..][..lin * lout];
                     product::<V>(mp, lout, Stretches::row(lout), end - start, ut, lin, vp, lin);
                 }
             }
@@ -414,10 +419,10 @@ mod tests {
         let window = Window { kernel: 3, stride: 1, padding: 1 };
         let run = |layer: Layer| {
             let (mut z, mut dx) = (vec![0.0; z_frame.len()], vec![0.0; x_frame.len()]);
-            let mut sums = vec![0.0; layer.sums_len()];
+            let mut sums = vec![f32::NAN; layer.sums_len()];
             layer.pack(&workspace, &weight, None).forward(&workspace, &x, &mut z);
             let transposed = layer.pack_transposed(&workspace, &weight, None);
-            transposed.backward(&workspace, &x, &dz, Some(&mut dx), &mut sums);
+            transposed.backward(&workspace, &x, &dz, Some(&mut dx), &mut sums, true);
             let mut out = [vec![0.0; c * area], vec![0.0; c * area], vec![0.0; c * c * 9]];
             z_frame.unload(&z, &mut out[0]);
             x_frame.unload(&dx, &mut out[1]);

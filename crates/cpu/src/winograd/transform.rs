@@ -172,19 +172,40 @@ fn output1_adjoint<V: Vector>(y: [V; 1]) -> [V; 3] {
     [y[0]; 3]
 }
 
+/// The factors of G at the points ±A and ±B.
+const AT_A: f32 = 1.0 / (2.0 * P * (P - Q));
+const AT_B: f32 = 1.0 / (2.0 * Q * (Q - P));
+
+/// G g: the filter transform.
+#[inline(always)]
+pub(super) fn filter<V: Vector>(g: [V; 3]) -> [V; 6] {
+    let (even_a, odd_a) = (times(plus(g[0], g[2], P), AT_A), times(g[1], A * AT_A));
+    let (even_b, odd_b) = (times(plus(g[0], g[2], Q), AT_B), times(g[1], B * AT_B));
+    [g[0], even_a.add(odd_a), even_a.sub(odd_a), even_b.add(odd_b), even_b.sub(odd_b), g[2]]
+}
+
+/// Gᵀ u: the adjoint of [`filter`].
+#[inline(always)]
+pub(super) fn filter_adjoint<V: Vector>(u: [V; 6]) -> [V; 3] {
+    let (sum_a, odd_a) = (times(u[1].add(u[2]), AT_A), u[1].sub(u[2]));
+    let (sum_b, odd_b) = (times(u[3].add(u[4]), AT_B), u[3].sub(u[4]));
+    [
+        u[0].add(sum_a).add(sum_b),
+        plus(times(odd_a, A * AT_A), odd_b, B * AT_B),
+        plus(plus(u[5], sum_a, P), sum_b, Q),
+    ]
+}
+
 /// G: row i is what the filter's three taps become at point i.
 pub(super) fn filter_matrix() -> [[f32; 3]; 6] {
-    let (a, b, p, q) = (f64::from(A), f64::from(B), f64::from(P), f64::from(Q));
-    let (at_a, at_b) = (1.0 / (2.0 * p * (p - q)), 1.0 / (2.0 * q * (q - p)));
     [
-        [1.0 / (p * q), 0.0, 0.0],
-        [at_a, a * at_a, p * at_a],
-        [at_a, -a * at_a, p * at_a],
-        [at_b, b * at_b, q * at_b],
-        [at_b, -b * at_b, q * at_b],
+        [1.0, 0.0, 0.0],
+        [AT_A, A * AT_A, P * AT_A],
+        [AT_A, -A * AT_A, P * AT_A],
+        [AT_B, B * AT_B, Q * AT_B],
+        [AT_B, -B * AT_B, Q * AT_B],
         [0.0, 0.0, 1.0],
     ]
-    .map(|row| row.map(|x| x as f32))
 }
 
 /// Where row i, column j of a small grid of vectors lies: rows[i] + cols[j] floats on.
