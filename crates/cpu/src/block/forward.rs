@@ -96,7 +96,11 @@ impl Block {
         running: &RunningStats,
         x: &Activations,
     ) -> Result<Activations, Error> {
-        let g = self.geometry(x)?;
+        let mut g = self.geometry(x)?;
+        if self.spec.pool {
+            // The last row and column of an odd size enter the statistics of a batch, but no pool.
+            g.z = Frame::outer(2 * g.peak.h, 2 * g.peak.w, self.spec.c_out);
+        }
         self.check(params)?;
         check("running mean", "[c_out]", running.mean.len(), self.spec.c_out)?;
         check("running variance", "[c_out]", running.var.len(), self.spec.c_out)?;
