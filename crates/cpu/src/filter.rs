@@ -1,5 +1,7 @@
 //! One layer's filters made ready for a pass, and the choice of algorithm: in f32 Winograd where it applies, else direct.
 
+use std::ops::Range;
+
 use crate::bf16::{self, Mixed, Unit};
 use crate::buffer::{Buffer, Workspace};
 use crate::direct::{self, Window};
@@ -79,6 +81,17 @@ impl Layer {
             return 1;
         }
         winograd::group_size(self.x.lanes.max(self.z.lanes)).div_ceil(winograd::tiles(self.z))
+    }
+
+    /// Rows of output made at once when they need not be kept: two, still in the cache when the pool reads them, or all
+    /// where an algorithm makes whole images.
+    pub fn strip(&self) -> usize {
+        if self.is_winograd() || self.mixed().is_some() { self.z.h } else { self.z.h.min(2) }
+    }
+
+    /// Whether it costs less to make the output again than to keep it: so if a value is the sum of a few products.
+    pub fn is_cheap(&self) -> bool {
+        self.window.depth(self.x.lanes) < GROUP
     }
 
     /// Floats of a chunk's sum of gradients.
@@ -194,8 +207,8 @@ impl Layer {
 }
 
 impl Filters {
-    /// z = x * filters for a run of images (filters from [`Layer::pack`]).
-    pub fn forward(&self, workspace: &Workspace, x: &[f32], z: &mut [f32]) {
+    /// These rows of z = x * filters for a run of images (filters from [`Layer::pack`]): all of them or, by definition, some.
+    pub fn forward(&self, workspace: &Workspace, x: &[f32], rows: Range<usize>, z: &mut [f32]) {
         let Layer { isa, window, x: x_frame, z: z_frame, .. } = self.layer;
         let packed = match &self.packed {
             Packed::Single(packed) => packed,
@@ -204,16 +217,17 @@ impl Filters {
         if self.layer.is_winograd() {
             winograd::forward(isa, workspace, packed, window.padding, x, x_frame, z, z_frame);
         } else {
-            direct::forward(isa, packed, window, x, x_frame, z, z_frame);
+            direct::forward(isa, packed, window, x, x_frame, rows, z, z_frame);
         }
     }
 
-    /// Adds this run's part of the filter gradient to `sums`, or writes it there if they are `fresh`, and writes dx if asked
-    /// for (filters from [`Layer::pack_transposed`]).
+    /// Adds the filter gradient of these rows to `sums`, or writes it there if they are `fresh`, and makes dx if asked for
+    /// (filters from [`Layer::pack_transposed`]). With less than all rows, dx is whole after the last of them.
     pub fn backward(
         &self,
         workspace: &Workspace,
         x: &[f32],
+        rows: Range<usize>,
         dz: &[f32],
         dx: Option<&mut [f32]>,
         sums: &mut [f32],
@@ -242,7 +256,7 @@ impl Filters {
                 fresh,
             );
         } else {
-            direct::backward(isa, workspace, packed, window, x, x_frame, dz, z_frame, dx, sums);
+            direct::backward(isa, workspace, packed, window, x, x_frame, rows, dz, z_frame, dx, sums);
         }
     }
 }

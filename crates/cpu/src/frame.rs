@@ -52,6 +52,11 @@ impl Frame {
         Self { h, w, channels, lanes: channels.next_multiple_of(GROUP), border: 0, rows: h, cols: w }
     }
 
+    /// The frame of so many rows of an outer frame.
+    pub fn strip(self, rows: usize) -> Self {
+        Self { h: rows, rows, ..self }
+    }
+
     /// Floats of one image.
     pub fn len(&self) -> usize {
         self.rows * self.cols * self.lanes

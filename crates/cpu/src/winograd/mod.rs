@@ -420,9 +420,9 @@ mod tests {
         let run = |layer: Layer| {
             let (mut z, mut dx) = (vec![0.0; z_frame.len()], vec![0.0; x_frame.len()]);
             let mut sums = vec![f32::NAN; layer.sums_len()];
-            layer.pack(&workspace, &weight, None).forward(&workspace, &x, &mut z);
+            layer.pack(&workspace, &weight, None).forward(&workspace, &x, 0..side, &mut z);
             let transposed = layer.pack_transposed(&workspace, &weight, None);
-            transposed.backward(&workspace, &x, &dz, Some(&mut dx), &mut sums, true);
+            transposed.backward(&workspace, &x, 0..side, &dz, Some(&mut dx), &mut sums, true);
             let mut out = [vec![0.0; c * area], vec![0.0; c * area], vec![0.0; c * c * 9]];
             z_frame.unload(&z, &mut out[0]);
             x_frame.unload(&dx, &mut out[1]);
