@@ -24,16 +24,19 @@ fn run(images: usize, repeats: usize) {
         "`by definition` counts the convolution's 18·c_in·c_out operations a pixel; `made` those of the matrix"
     );
     println!(
-        "products really made (Winograd: 72·c_in·c_out a 4x4 tile), as part of the peak. Times are of whole blocks."
+        "products really made (Winograd: 2·c_in·c_out a point), as part of the peak. Times are of whole blocks."
     );
     println!("\n{:<16}{:<10}{:>9}{:>16}{:>10}", "block", "pass", "cpu ms", "by definition", "made");
     for (c_in, side) in [(3, 84), (64, 42), (64, 21), (64, 10), (1, 28), (64, 14), (64, 7), (64, 3)] {
         let definition = (images * side * side * 18 * c_in * 64) as f64 * 1e-9;
-        let tiles = side.div_ceil(4).pow(2);
-        let made = if c_in < 16 { definition } else { (images * tiles * 72 * c_in * 64) as f64 * 1e-9 };
+        // Two points more than outputs in each direction of a tile; evaluation makes no output outside the pools.
+        let at_points = |side: usize| (side + 2 * side.div_ceil(4)).pow(2) as f64;
+        let made = |side: usize| (images * 2 * c_in * 64) as f64 * 1e-9 * at_points(side);
+        let made = if c_in < 16 { [definition; 3] } else { [made(side & !1), made(side), made(side)] };
         let passes = if c_in < 16 { [1.0, 1.0, 1.0] } else { [1.0, 1.0, 2.0] };
         let seconds = measure(c_in, side, images, repeats);
-        for ((name, products), seconds) in ["eval", "forward", "backward"].iter().zip(passes).zip(seconds) {
+        let names = ["eval", "forward", "backward"];
+        for (((name, products), made), seconds) in names.iter().zip(passes).zip(made).zip(seconds) {
             println!(
                 "{:<16}{name:<10}{:>9.2}{:>11.1} GF/s{:>9.0}%",
                 format!("{c_in}->64, {side}x{side}"),

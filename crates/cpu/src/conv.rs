@@ -133,7 +133,7 @@ impl Conv {
             for (from, to) in x.chunks_exact(x_size).zip(framed.chunks_exact_mut(layer.x.len())) {
                 layer.x.load(from, to);
             }
-            filters.forward(workspace, &framed, &mut z);
+            filters.forward(workspace, &framed, 0..layer.z.h, &mut z);
             for (from, to) in z.chunks_exact(layer.z.len()).zip(out.chunks_exact_mut(z_size)) {
                 layer.z.unload(from, to);
                 let planes = to.chunks_exact_mut(layer.z.h * layer.z.w);
@@ -187,10 +187,12 @@ impl Conv {
             for (from, to) in dout.chunks_exact(z_size).zip(dz.chunks_exact_mut(layer.z.len())) {
                 layer.z.load(from, to);
             }
-            sums.fill(0.0);
-            let Some(dx) = dx else { return filters.backward(workspace, &framed, &dz, None, sums) };
+            let rows = 0..layer.z.h;
+            let Some(dx) = dx else {
+                return filters.backward(workspace, &framed, rows, &dz, None, sums, true);
+            };
             let mut gradient = workspace.take(images * layer.x.len());
-            filters.backward(workspace, &framed, &dz, Some(&mut gradient), sums);
+            filters.backward(workspace, &framed, rows, &dz, Some(&mut gradient), sums, true);
             for (from, to) in gradient.chunks_exact(layer.x.len()).zip(dx.chunks_exact_mut(x_size)) {
                 layer.x.unload(from, to);
             }

@@ -2,6 +2,8 @@
 //!
 //! In a channels-last frame the patch under a k x k filter is k stretches of k·lanes floats: no copy of patches is made.
 
+use std::ops::Range;
+
 use crate::buffer::Workspace;
 use crate::frame::Frame;
 use crate::gemm::{Stretches, outer_sum, product};
@@ -31,17 +33,18 @@ impl Window {
     }
 }
 
-/// z = x * filters for a run of images; `filters` is `[depth, lanes_out]`, packed.
+/// These rows of z = x * filters for a run of images; `filters` is `[depth, lanes_out]`, packed.
 pub(crate) fn forward(
     isa: Isa,
     filters: &[f32],
     window: Window,
     x: &[f32],
     x_frame: Frame,
+    rows: Range<usize>,
     z: &mut [f32],
     z_frame: Frame,
 ) {
-    isa.run(Forward { filters, window, x, x_frame, z, z_frame });
+    isa.run(Forward { filters, window, x, x_frame, rows, z, z_frame });
 }
 
 struct Forward<'a> {
@@ -49,6 +52,7 @@ struct Forward<'a> {
     window: Window,
     x: &'a [f32],
     x_frame: Frame,
+    rows: Range<usize>,
     z: &'a mut [f32],
     z_frame: Frame,
 }
@@ -57,20 +61,21 @@ impl Kernel for Forward<'_> {
     type Output = ();
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let Self { filters, window, x, x_frame, z, z_frame } = self;
+        let Self { filters, window, x, x_frame, rows, z, z_frame } = self;
         let stretches = window.stretches(&x_frame);
         let (step, lout) = (window.stride * x_frame.lanes, z_frame.lanes);
-        for (x, z) in x.chunks_exact(x_frame.len()).zip(z.chunks_exact_mut(z_frame.len())) {
-            for y in 0..z_frame.h {
-                let (a, out) = (&x[window.row(&x_frame, y)..], &mut z[z_frame.at(y, 0)..]);
+        let strip = z_frame.strip(rows.len());
+        for (x, z) in x.chunks_exact(x_frame.len()).zip(z.chunks_exact_mut(strip.len())) {
+            for y in rows.clone() {
+                let (a, out) = (&x[window.row(&x_frame, y)..], &mut z[strip.at(y - rows.start, 0)..]);
                 product::<V>(a, step, stretches, z_frame.w, filters, lout, out, lout);
             }
         }
     }
 }
 
-/// Adds the filters' gradient to `sums` (`[depth, lanes_out]`), and writes dx if asked for; `transposed` is
-/// `[lanes_out, depth rounded up to whole groups]`, packed.
+/// Adds the filters' gradient of these rows of dz to `sums` (`[depth, lanes_out]`), and theirs to dx if asked for, which the
+/// first row clears; `transposed` is `[lanes_out, depth rounded up to whole groups]`, packed.
 pub(crate) fn backward(
     isa: Isa,
     workspace: &Workspace,
@@ -78,6 +83,7 @@ pub(crate) fn backward(
     window: Window,
     x: &[f32],
     x_frame: Frame,
+    rows: Range<usize>,
     dz: &[f32],
     z_frame: Frame,
     dx: Option<&mut [f32]>,
@@ -85,7 +91,19 @@ pub(crate) fn backward(
 ) {
     let width = transposed.len() / z_frame.lanes;
     let mut patches = workspace.take(if dx.is_some() { z_frame.w * width } else { 0 });
-    isa.run(Backward { transposed, width, window, x, x_frame, dz, z_frame, dx, sums, patches: &mut patches });
+    isa.run(Backward {
+        transposed,
+        width,
+        window,
+        x,
+        x_frame,
+        rows,
+        dz,
+        z_frame,
+        dx,
+        sums,
+        patches: &mut patches,
+    });
 }
 
 struct Backward<'a> {
@@ -94,6 +112,7 @@ struct Backward<'a> {
     window: Window,
     x: &'a [f32],
     x_frame: Frame,
+    rows: Range<usize>,
     dz: &'a [f32],
     z_frame: Frame,
     dx: Option<&'a mut [f32]>,
@@ -105,18 +124,21 @@ impl Kernel for Backward<'_> {
     type Output = ();
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let Self { transposed, width, window, x, x_frame, dz, z_frame, mut dx, sums, patches } = self;
+        let Self { transposed, width, window, x, x_frame, rows, dz, z_frame, mut dx, sums, patches } = self;
         let stretches = window.stretches(&x_frame);
         let (step, lout) = (window.stride * x_frame.lanes, z_frame.lanes);
-        let images = x.chunks_exact(x_frame.len()).zip(dz.chunks_exact(z_frame.len()));
+        let strip = z_frame.strip(rows.len());
+        let images = x.chunks_exact(x_frame.len()).zip(dz.chunks_exact(strip.len()));
         for (i, (x, dz)) in images.enumerate() {
             let mut dx = dx.as_mut().map(|dx| &mut dx[i * x_frame.len()..][..x_frame.len()]);
-            if let Some(dx) = &mut dx {
+            if let Some(dx) = &mut dx
+                && rows.start == 0
+            {
                 dx.fill(0.0);
             }
-            for y in 0..z_frame.h {
-                let (row, d) = (window.row(&x_frame, y), &dz[z_frame.at(y, 0)..]);
-                outer_sum::<V>(&x[row..], step, stretches, d, lout, z_frame.w, sums, lout);
+            for y in rows.clone() {
+                let (row, d) = (window.row(&x_frame, y), &dz[strip.at(y - rows.start, 0)..]);
+                outer_sum::<V>(&x[row..], step, stretches, d, lout, z_frame.w, sums, lout, true);
                 let Some(dx) = &mut dx else { continue };
                 product::<V>(d, lout, Stretches::row(lout), z_frame.w, transposed, width, patches, width);
                 for (px, patch) in patches.chunks_exact(width).enumerate() {

@@ -1,5 +1,7 @@
 //! One layer's filters made ready for a pass, and the choice of algorithm: in f32 Winograd where it applies, else direct.
 
+use std::ops::Range;
+
 use crate::bf16::{self, Mixed, Unit};
 use crate::buffer::{Buffer, Workspace};
 use crate::direct::{self, Window};
@@ -81,10 +83,25 @@ impl Layer {
         winograd::group_size(self.x.lanes.max(self.z.lanes)).div_ceil(winograd::tiles(self.z))
     }
 
+    /// Rows of output made at once when they need not be kept: two, still in the cache when the pool reads them, or all
+    /// where an algorithm makes whole images.
+    pub fn strip(&self) -> usize {
+        if self.is_winograd() || self.mixed().is_some() { self.z.h } else { self.z.h.min(2) }
+    }
+
+    /// Whether it costs less to make the output again than to keep it: so if a value is the sum of a few products.
+    pub fn is_cheap(&self) -> bool {
+        self.window.depth(self.x.lanes) < GROUP
+    }
+
     /// Floats of a chunk's sum of gradients.
     pub fn sums_len(&self) -> usize {
-        let points = if self.is_winograd() { winograd::POINTS } else { self.window.kernel.pow(2) };
-        points * self.x.lanes * self.z.lanes
+        let size = self.x.lanes * self.z.lanes;
+        if self.is_winograd() {
+            winograd::POINTS * winograd::filter::step(size)
+        } else {
+            self.window.kernel.pow(2) * size
+        }
     }
 
     /// Packs `weight` (`[c_out, c_in, k, k]`), filter n scaled by `scale[n]`, for the forward pass.
@@ -97,9 +114,9 @@ impl Layer {
         }
         let (lin, lout) = (self.x.lanes, self.z.lanes);
         if self.is_winograd() {
-            let size = lin * lout;
-            let taps = self.spread(workspace, weight, scale, TAPS * size, |n, k, tap| {
-                tap * size + packed_at(self.isa, lin, lout, k, n)
+            let step = winograd::filter::step(lin * lout);
+            let taps = self.spread(workspace, weight, scale, TAPS * step, |n, k, tap| {
+                tap * step + packed_at(self.isa, lin, lout, k, n)
             });
             return self.filters(winograd::filter::to_points(self.isa, workspace, &taps));
         }
@@ -118,9 +135,9 @@ impl Layer {
         }
         let (lin, lout) = (self.x.lanes, self.z.lanes);
         if self.is_winograd() {
-            let size = lin * lout;
-            let taps = self.spread(workspace, weight, scale, TAPS * size, |n, k, tap| {
-                tap * size + packed_at(self.isa, lout, lin, n, k)
+            let step = winograd::filter::step(lin * lout);
+            let taps = self.spread(workspace, weight, scale, TAPS * step, |n, k, tap| {
+                tap * step + packed_at(self.isa, lout, lin, n, k)
             });
             return self.filters(winograd::filter::to_points(self.isa, workspace, &taps));
         }
@@ -169,20 +186,20 @@ impl Layer {
     pub fn gradient(&self, workspace: &Workspace, sums: &[f32], scale: Option<&[f32]>, dweight: &mut [f32]) {
         let (lin, lout, taps) = (self.x.lanes, self.z.lanes, self.window.kernel.pow(2));
         let chunks = sums.len() / self.sums_len();
-        let total = if self.is_winograd() {
-            winograd::filter::to_taps(self.isa, workspace, sums, chunks)
+        let (step, total) = if self.is_winograd() {
+            (winograd::filter::step(lin * lout), winograd::filter::to_taps(self.isa, workspace, sums, chunks))
         } else {
             let mut total = workspace.take_zeroed(self.sums_len());
             for part in sums.chunks_exact(self.sums_len()) {
                 total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
             }
-            total
+            (lin * lout, total)
         };
         for n in 0..self.z.channels {
             for k in 0..self.x.channels {
                 for tap in 0..taps {
                     dweight[(n * self.x.channels + k) * taps + tap] =
-                        total[(tap * lin + k) * lout + n] * scale.map_or(1.0, |s| s[n]);
+                        total[tap * step + k * lout + n] * scale.map_or(1.0, |s| s[n]);
                 }
             }
         }
@@ -190,8 +207,8 @@ impl Layer {
 }
 
 impl Filters {
-    /// z = x * filters for a run of images (filters from [`Layer::pack`]).
-    pub fn forward(&self, workspace: &Workspace, x: &[f32], z: &mut [f32]) {
+    /// These rows of z = x * filters for a run of images (filters from [`Layer::pack`]): all of them or, by definition, some.
+    pub fn forward(&self, workspace: &Workspace, x: &[f32], rows: Range<usize>, z: &mut [f32]) {
         let Layer { isa, window, x: x_frame, z: z_frame, .. } = self.layer;
         let packed = match &self.packed {
             Packed::Single(packed) => packed,
@@ -200,29 +217,46 @@ impl Filters {
         if self.layer.is_winograd() {
             winograd::forward(isa, workspace, packed, window.padding, x, x_frame, z, z_frame);
         } else {
-            direct::forward(isa, packed, window, x, x_frame, z, z_frame);
+            direct::forward(isa, packed, window, x, x_frame, rows, z, z_frame);
         }
     }
 
-    /// Adds this run's part of the filter gradient to `sums`, and writes dx if asked for (filters from
-    /// [`Layer::pack_transposed`]).
+    /// Adds the filter gradient of these rows to `sums`, or writes it there if they are `fresh`, and makes dx if asked for
+    /// (filters from [`Layer::pack_transposed`]). With less than all rows, dx is whole after the last of them.
     pub fn backward(
         &self,
         workspace: &Workspace,
         x: &[f32],
+        rows: Range<usize>,
         dz: &[f32],
         dx: Option<&mut [f32]>,
         sums: &mut [f32],
+        fresh: bool,
     ) {
         let Layer { isa, window, x: x_frame, z: z_frame, .. } = self.layer;
+        if fresh && !self.layer.is_winograd() {
+            sums.fill(0.0);
+        }
         let packed = match &self.packed {
             Packed::Single(packed) => packed,
             Packed::Mixed(mixed, filters) => return mixed.backward(workspace, filters, x, dz, dx, sums),
         };
         if self.layer.is_winograd() {
-            winograd::backward(isa, workspace, packed, window.padding, x, x_frame, dz, z_frame, dx, sums);
+            winograd::backward(
+                isa,
+                workspace,
+                packed,
+                window.padding,
+                x,
+                x_frame,
+                dz,
+                z_frame,
+                dx,
+                sums,
+                fresh,
+            );
         } else {
-            direct::backward(isa, workspace, packed, window, x, x_frame, dz, z_frame, dx, sums);
+            direct::backward(isa, workspace, packed, window, x, x_frame, rows, dz, z_frame, dx, sums);
         }
     }
 }

@@ -1,9 +1,8 @@
 //! How images lie in memory between layers: channels last, in a frame wide enough that no kernel meets an edge.
 //!
 //! An image is `[rows, cols, lanes]`: `lanes` is the number of channels rounded up to a multiple of 16 (the surplus is
-//! zero). An *inner* frame, the input of a convolution, has one zero row above and one zero column to the left, and as
-//! many below and to the right as the last 6x6 Winograd tile can reach. An *outer* frame, the output of a convolution,
-//! has room for whole 4x4 tiles. So padding and overhang are memory, not code.
+//! zero). An *inner* frame, the input of a convolution, has a border of zeros one pixel wide; an *outer* frame, its
+//! output, has none. So padding is memory, not code.
 
 use rayon::prelude::*;
 
@@ -45,14 +44,17 @@ impl Frame {
     }
 
     fn bordered(h: usize, w: usize, channels: usize, lanes: usize) -> Self {
-        let (rows, cols) = (h.next_multiple_of(4) + 3, w.next_multiple_of(4) + 3);
-        Self { h, w, channels, lanes, border: 1, rows, cols }
+        Self { h, w, channels, lanes, border: 1, rows: h + 2, cols: w + 2 }
     }
 
     /// A frame a convolution writes.
     pub fn outer(h: usize, w: usize, channels: usize) -> Self {
-        let (rows, cols) = (h.next_multiple_of(4), w.next_multiple_of(4));
-        Self { h, w, channels, lanes: channels.next_multiple_of(GROUP), border: 0, rows, cols }
+        Self { h, w, channels, lanes: channels.next_multiple_of(GROUP), border: 0, rows: h, cols: w }
+    }
+
+    /// The frame of so many rows of an outer frame.
+    pub fn strip(self, rows: usize) -> Self {
+        Self { h: rows, rows, ..self }
     }
 
     /// Floats of one image.

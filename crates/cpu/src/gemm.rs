@@ -29,6 +29,12 @@ impl Stretches {
         self.count * self.len
     }
 
+    /// Where the k-th float of a row lies.
+    #[inline(always)]
+    fn place(&self, k: usize) -> usize {
+        if self.count == 1 { k } else { k / self.len * self.step + k % self.len }
+    }
+
     /// Floats from the first of a row to one past its last.
     fn reach(&self) -> usize {
         (self.count - 1) * self.step + self.len
@@ -62,6 +68,27 @@ pub(crate) fn product<V: Vector>(
     assert!(a.len() >= (rows - 1) * a_step + stretches.reach(), "left operand");
     assert!(b.len() >= depth * width && width.is_multiple_of(V::LANES), "right operand");
     assert!(out.len() >= (rows - 1) * out_step + width, "result");
+    // The shortest loops, of one channel, with lengths the compiler knows.
+    if (stretches.count, stretches.len) == (3, 3) {
+        let stretches = Stretches { count: 3, len: 3, ..stretches };
+        product_tiles::<V>(a, a_step, stretches, rows, b, width, out, out_step);
+    } else {
+        product_tiles::<V>(a, a_step, stretches, rows, b, width, out, out_step);
+    }
+}
+
+#[inline(always)]
+fn product_tiles<V: Vector>(
+    a: &[f32],
+    a_step: usize,
+    stretches: Stretches,
+    rows: usize,
+    b: &[f32],
+    width: usize,
+    out: &mut [f32],
+    out_step: usize,
+) {
+    let depth = stretches.total();
     let mut j = 0;
     while j < width {
         let wide = WIDE.min((width - j) / V::LANES);
@@ -133,8 +160,8 @@ unsafe fn product_tile<V: Vector, const R: usize, const N: usize>(
     }
 }
 
-/// sum[k, j] += Σ_t a[t, k] · d[t, j] over `terms` rows t, `a_step` and `d_step` apart; k runs along the stretches,
-/// `sum` is `[depth, width]`, plain row by row.
+/// sum[k, j] = Σ_t a[t, k] · d[t, j] over `terms` rows t, `a_step` and `d_step` apart, with `add` added to what is there;
+/// k runs along the stretches, `sum` is `[depth, width]`, plain row by row.
 #[inline(always)]
 pub(crate) fn outer_sum<V: Vector>(
     a: &[f32],
@@ -145,60 +172,72 @@ pub(crate) fn outer_sum<V: Vector>(
     terms: usize,
     sum: &mut [f32],
     width: usize,
+    add: bool,
 ) {
     if terms == 0 {
+        if !add {
+            sum[..stretches.total() * width].fill(0.0);
+        }
         return;
     }
     assert!(a.len() >= (terms - 1) * a_step + stretches.reach(), "left operand");
     assert!(d.len() >= (terms - 1) * d_step + width && width.is_multiple_of(V::LANES), "right operand");
     assert!(sum.len() >= stretches.total() * width, "result");
-    for s in 0..stretches.count {
-        let mut k = 0;
-        while k < stretches.len {
-            let tall = ROWS.min(stretches.len - k);
-            let mut j = 0;
-            while j < width {
-                let wide = WIDE.min((width - j) / V::LANES);
-                // SAFETY: the tile covers rows k..k+tall of stretch s and columns j..j+wide·LANES, asserted above.
-                unsafe {
-                    let (a, d) = (a.as_ptr().add(s * stretches.step + k), d.as_ptr().add(j));
-                    let sum = sum.as_mut_ptr().add((s * stretches.len + k) * width + j);
-                    match (wide, tall) {
-                        (WIDE, 6) => outer_tile::<V, 6, 2>(a, a_step, d, d_step, terms, sum, width),
-                        (WIDE, 5) => outer_tile::<V, 5, 2>(a, a_step, d, d_step, terms, sum, width),
-                        (WIDE, 4) => outer_tile::<V, 4, 2>(a, a_step, d, d_step, terms, sum, width),
-                        (WIDE, 3) => outer_tile::<V, 3, 2>(a, a_step, d, d_step, terms, sum, width),
-                        (WIDE, 2) => outer_tile::<V, 2, 2>(a, a_step, d, d_step, terms, sum, width),
-                        (WIDE, _) => outer_tile::<V, 1, 2>(a, a_step, d, d_step, terms, sum, width),
-                        (_, 6) => outer_tile::<V, 6, 1>(a, a_step, d, d_step, terms, sum, width),
-                        _ => {
-                            for i in 0..tall {
-                                let sum = sum.add(i * width);
-                                outer_tile::<V, 1, 1>(a.add(i), a_step, d, d_step, terms, sum, width);
-                            }
+    let depth = stretches.total();
+    let mut k = 0;
+    while k < depth {
+        // Tiles of nearly equal height: those of few rows would wait for their own sums.
+        let tall = (depth - k).div_ceil((depth - k).div_ceil(ROWS));
+        let mut places = [0; ROWS];
+        for (i, place) in places[..tall].iter_mut().enumerate() {
+            *place = stretches.place(k + i);
+        }
+        let mut j = 0;
+        while j < width {
+            let wide = WIDE.min((width - j) / V::LANES);
+            // SAFETY: the tile covers rows k..k+tall and columns j..j+wide·LANES, asserted above.
+            unsafe {
+                let (a, d) = (a.as_ptr(), d.as_ptr().add(j));
+                let sum = sum.as_mut_ptr().add(k * width + j);
+                match (wide, tall) {
+                    (WIDE, 6) => outer_tile::<V, 6, 2>(a, &places, a_step, d, d_step, terms, sum, width, add),
+                    (WIDE, 5) => outer_tile::<V, 5, 2>(a, &places, a_step, d, d_step, terms, sum, width, add),
+                    (WIDE, 4) => outer_tile::<V, 4, 2>(a, &places, a_step, d, d_step, terms, sum, width, add),
+                    (WIDE, 3) => outer_tile::<V, 3, 2>(a, &places, a_step, d, d_step, terms, sum, width, add),
+                    (WIDE, 2) => outer_tile::<V, 2, 2>(a, &places, a_step, d, d_step, terms, sum, width, add),
+                    (WIDE, _) => outer_tile::<V, 1, 2>(a, &places, a_step, d, d_step, terms, sum, width, add),
+                    (_, 6) => outer_tile::<V, 6, 1>(a, &places, a_step, d, d_step, terms, sum, width, add),
+                    _ => {
+                        for i in 0..tall {
+                            let (places, sum) = (&places[i..], sum.add(i * width));
+                            outer_tile::<V, 1, 1>(a, places, a_step, d, d_step, terms, sum, width, add);
                         }
                     }
                 }
-                j += wide * V::LANES;
             }
-            k += tall;
+            j += wide * V::LANES;
         }
+        k += tall;
     }
 }
 
 /// # Safety
-/// `terms` rows of `R` floats of `a` and `N` vectors of `d`, and `R` x `N` vectors of `sum`, must be in bounds.
+/// `terms` rows of `a` with floats at `R` places, and `N` vectors of `d`, and `R` x `N` vectors of `sum`, must be in bounds.
 #[inline(always)]
 unsafe fn outer_tile<V: Vector, const R: usize, const N: usize>(
     mut a: *const f32,
+    places: &[usize],
     a_step: usize,
     mut d: *const f32,
     d_step: usize,
     terms: usize,
     sum: *mut f32,
     sum_step: usize,
+    add: bool,
 ) {
     let mut acc = [[V::splat(0.0); N]; R];
+    let mut at = [0; R];
+    at.copy_from_slice(&places[..R]);
     // SAFETY: the caller vouches for every row and column visited here.
     unsafe {
         for _ in 0..terms {
@@ -207,7 +246,7 @@ unsafe fn outer_tile<V: Vector, const R: usize, const N: usize>(
                 right[n] = V::load(d.add(n * V::LANES));
             }
             for r in 0..R {
-                let left = V::splat(*a.add(r));
+                let left = V::splat(*a.add(at[r]));
                 for n in 0..N {
                     acc[r][n] = left.fma(right[n], acc[r][n]);
                 }
@@ -218,7 +257,7 @@ unsafe fn outer_tile<V: Vector, const R: usize, const N: usize>(
         for r in 0..R {
             for n in 0..N {
                 let p = sum.add(r * sum_step + n * V::LANES);
-                V::load(p).add(acc[r][n]).store(p);
+                if add { V::load(p).add(acc[r][n]).store(p) } else { acc[r][n].store(p) }
             }
         }
     }
@@ -262,8 +301,9 @@ mod tests {
             }
             let mut out = vec![0.0; rows * width];
             product::<V>(a, a_step, stretches, rows, &packed, width, &mut out, width);
-            let mut sum = vec![1.0; depth * width];
-            outer_sum::<V>(a, a_step, stretches, d, width, rows, &mut sum, width);
+            let mut sum = vec![f32::NAN; depth * width];
+            outer_sum::<V>(a, a_step, stretches, d, width, rows, &mut sum, width, false);
+            outer_sum::<V>(a, a_step, stretches, d, width, rows, &mut sum, width, true);
             (out, sum)
         }
     }
@@ -291,7 +331,7 @@ mod tests {
                         for k in 0..depth {
                             for j in 0..width {
                                 let twin: f32 = (0..rows).map(|t| a[at(t, k)] * d[t * width + j]).sum();
-                                assert!((sum[k * width + j] - 1.0 - twin).abs() < 1e-5);
+                                assert!((sum[k * width + j] - 2.0 * twin).abs() < 1e-5);
                             }
                         }
                     }

@@ -118,20 +118,19 @@ impl TangentNorm<'_> {
         let moments = moments(z, z_dot, shape);
         let (oh, ow) = self.output_size(h, w);
         let (value, tangent) = out.split_at_mut(out.len() / 2);
-        value
-            .par_chunks_exact_mut(oh * ow)
-            .zip(tangent.par_chunks_exact_mut(oh * ow))
-            .enumerate()
-            .for_each_init(
-                || (vec![0.0f32; h * w], vec![0.0f32; h * w]),
-                |(y, y_dot), (p, (value, tangent))| {
-                    self.plane(&moments[p % c], p % c, at(z, p, h * w), at(z_dot, p, h * w), y, y_dot);
-                    for (o, (value, tangent)) in value.iter_mut().zip(tangent).enumerate() {
-                        let from = self.source(y, o, w, ow);
-                        (*value, *tangent) = if y[from] > 0.0 { (y[from], y_dot[from]) } else { (0.0, 0.0) };
-                    }
-                },
-            );
+        value.par_chunks_exact_mut(oh * ow).zip(tangent.par_chunks_exact_mut(oh * ow)).enumerate().for_each(
+            |(p, (value, tangent))| {
+                let (moments, z, z_dot) = (&moments[p % c], at(z, p, h * w), at(z_dot, p, h * w));
+                for (o, (value, tangent)) in value.iter_mut().zip(tangent).enumerate() {
+                    let (from, y) = self.source(moments, p % c, z, o, w, ow);
+                    (*value, *tangent) = if y > 0.0 {
+                        (y, self.tangent(moments, p % c, z[from], z_dot[from]))
+                    } else {
+                        (0.0, 0.0)
+                    };
+                }
+            },
+        );
         Ok(())
     }
 
@@ -162,22 +161,17 @@ impl TangentNorm<'_> {
             .par_chunks_exact_mut(h * w)
             .zip(grads.z_dot.par_chunks_exact_mut(h * w))
             .enumerate()
-            .for_each_init(
-                || (vec![0.0f32; h * w], vec![0.0f32; h * w]),
-                |(y, y_dot), (p, (dy, dy_dot))| {
-                    self.plane(&moments[p % c], p % c, at(z, p, h * w), at(z_dot, p, h * w), y, y_dot);
-                    dy.fill(0.0);
-                    dy_dot.fill(0.0);
-                    for (o, (&d, &d_dot)) in
-                        at(dvalue, p, oh * ow).iter().zip(at(dtangent, p, oh * ow)).enumerate()
-                    {
-                        let to = self.source(y, o, w, ow);
-                        if y[to] > 0.0 {
-                            (dy[to], dy_dot[to]) = (d, d_dot);
-                        }
+            .for_each(|(p, (dy, dy_dot))| {
+                dy.fill(0.0);
+                dy_dot.fill(0.0);
+                let gradients = at(dvalue, p, oh * ow).iter().zip(at(dtangent, p, oh * ow));
+                for (o, (&d, &d_dot)) in gradients.enumerate() {
+                    let (to, y) = self.source(&moments[p % c], p % c, at(z, p, h * w), o, w, ow);
+                    if y > 0.0 {
+                        (dy[to], dy_dot[to]) = (d, d_dot);
                     }
-                },
-            );
+                }
+            });
         let (dy, dy_dot) = (&*grads.z, &*grads.z_dot);
         let sums: Vec<Sums> = (0..c)
             .into_par_iter()
@@ -206,33 +200,35 @@ impl TangentNorm<'_> {
         Ok(())
     }
 
-    /// y and y' of one plane.
-    fn plane(
+    /// y of one value.
+    fn value(&self, moments: &Moments, channel: usize, z: f32) -> f32 {
+        let (x, _) = moments.normalised(z, 0.0);
+        self.gamma[channel] * x + self.beta[channel]
+    }
+
+    /// y' of one value.
+    fn tangent(&self, moments: &Moments, channel: usize, z: f32, z_dot: f32) -> f32 {
+        let (x, x_dot) = moments.normalised(z, z_dot);
+        self.gamma[channel] * x_dot + self.gamma_dot[channel] * x + self.beta_dot[channel]
+    }
+
+    /// Which value of a plane of width `w` output `o` takes, and its y: the largest of its window, the first of equals.
+    fn source(
         &self,
         moments: &Moments,
         channel: usize,
         z: &[f32],
-        z_dot: &[f32],
-        y: &mut [f32],
-        y_dot: &mut [f32],
-    ) {
-        let (gamma, gamma_dot) = (self.gamma[channel], self.gamma_dot[channel]);
-        let (beta, beta_dot) = (self.beta[channel], self.beta_dot[channel]);
-        for ((y, y_dot), (&z, &z_dot)) in y.iter_mut().zip(y_dot).zip(z.iter().zip(z_dot)) {
-            let (x, x_dot) = moments.normalised(z, z_dot);
-            *y = gamma * x + beta;
-            *y_dot = gamma * x_dot + gamma_dot * x + beta_dot;
-        }
-    }
-
-    /// Which value of a plane of width `w` output `o` takes: the largest of its window, the first of equals.
-    fn source(&self, y: &[f32], o: usize, w: usize, ow: usize) -> usize {
+        o: usize,
+        w: usize,
+        ow: usize,
+    ) -> (usize, f32) {
+        let place = |i: usize| (i, self.value(moments, channel, z[i]));
         if !self.pool {
-            return o;
+            return place(o);
         }
         let corner = 2 * (o / ow) * w + 2 * (o % ow);
-        let window = [corner + 1, corner + w, corner + w + 1];
-        window.into_iter().fold(corner, |best, i| if y[i] > y[best] { i } else { best })
+        let window = [corner + 1, corner + w, corner + w + 1].map(place);
+        window.into_iter().fold(place(corner), |best, other| if other.1 > best.1 { other } else { best })
     }
 
     /// The adjoints of x and x' from those of y and y'.

@@ -55,49 +55,60 @@ impl Block {
         let layer = self.layer(&g);
         let filters = want_dx.then(|| layer.pack_transposed(workspace, params.weight, Some(kept(SIGN))));
         let filters = filters.unwrap_or_else(|| layer.unpacked(workspace));
-        let (chunk, step) = (layer.chunk(g.n), layer.step());
+        let again = saved.z.is_empty().then(|| layer.pack(workspace, params.weight, Some(kept(SIGN))));
+        let (chunk, step, strip) = (layer.chunk(g.n), layer.step(), self.strip(&layer));
         let mut sums = workspace.take(g.n.div_ceil(chunk) * layer.sums_len());
         let mut dx = want_dx.then(|| Activations::new(workspace, g.n, g.x));
         let (slope, offset) = (&slope[..], &offset[..]);
-        let one = |x: &[f32], z: &[f32], dy: &[f32], sums: &mut [f32], mut dx: Option<&mut [f32]>| {
-            sums.fill(0.0);
-            let mut room = workspace.take(step * g.z.len());
-            let parts =
-                x.chunks(step * g.x.len()).zip(z.chunks(step * g.z.len())).zip(dy.chunks(step * g.y.len()));
-            for (i, ((x, z), dy)) in parts.enumerate() {
-                let dz = &mut room[..z.len()];
-                let images = z.chunks_exact(g.z.len()).zip(dy.chunks_exact(g.y.len()));
-                for ((z, dy), dz) in images.zip(dz.chunks_exact_mut(g.z.len())) {
-                    let (z_frame, dy_frame, pool) = (g.z, g.y, self.spec.pool);
-                    self.isa.run(Spread {
-                        z,
-                        z_frame,
-                        pool,
-                        dy,
-                        dy_frame,
-                        scale,
-                        shift,
-                        mean,
-                        slope,
-                        offset,
-                        dz,
-                    });
+        let one = |number: usize, x: &[f32], dy: &[f32], sums: &mut [f32], mut dx: Option<&mut [f32]>| {
+            let size = step * g.z.strip(strip).len();
+            let mut room = workspace.take(if again.is_some() { 2 * size } else { size });
+            let (dz, made) = room.split_at_mut(size);
+            for (i, (x, dy)) in x.chunks(step * g.x.len()).zip(dy.chunks(step * g.y.len())).enumerate() {
+                for top in (0..g.z.h).step_by(strip) {
+                    let z_frame = g.z.strip(strip.min(g.z.h - top));
+                    let (rows, len) = (top..top + z_frame.h, x.len() / g.x.len() * z_frame.len());
+                    let z = match &again {
+                        None => &saved.z[(number * chunk + i * step) * g.z.len()..][..len],
+                        Some(filters) => {
+                            filters.forward(workspace, x, rows.clone(), &mut made[..len]);
+                            &made[..len]
+                        }
+                    };
+                    let images = z.chunks_exact(z_frame.len()).zip(dy.chunks_exact(g.y.len()));
+                    for ((z, dy), dz) in images.zip(dz.chunks_exact_mut(z_frame.len())) {
+                        let (dy_frame, pool) = (g.y, self.spec.pool);
+                        self.isa.run(Spread {
+                            z,
+                            z_frame,
+                            top,
+                            pool,
+                            dy,
+                            dy_frame,
+                            scale,
+                            shift,
+                            mean,
+                            slope,
+                            offset,
+                            dz,
+                        });
+                    }
+                    let dx = dx.as_mut().map(|dx| &mut dx[i * step * g.x.len()..][..x.len()]);
+                    filters.backward(workspace, x, rows, &dz[..len], dx, sums, (i, top) == (0, 0));
                 }
-                let dx = dx.as_mut().map(|dx| &mut dx[i * step * g.x.len()..][..x.len()]);
-                filters.backward(workspace, x, dz, dx, sums);
             }
         };
         let jobs = x
             .data
             .par_chunks(chunk * g.x.len())
-            .zip(saved.z.par_chunks(chunk * g.z.len()))
             .zip(dy.data.par_chunks(chunk * g.y.len()))
-            .zip(sums.par_chunks_mut(layer.sums_len()));
+            .zip(sums.par_chunks_mut(layer.sums_len()))
+            .enumerate();
         match &mut dx {
             Some(dx) => jobs
                 .zip(dx.data.par_chunks_mut(chunk * g.x.len()))
-                .for_each(|((((x, z), dy), sums), dx)| one(x, z, dy, sums, Some(dx))),
-            None => jobs.for_each(|(((x, z), dy), sums)| one(x, z, dy, sums, None)),
+                .for_each(|((number, ((x, dy), sums)), dx)| one(number, x, dy, sums, Some(dx))),
+            None => jobs.for_each(|(number, ((x, dy), sums))| one(number, x, dy, sums, None)),
         }
         layer.gradient(workspace, &sums, Some(kept(SIGN)), grads.weight);
         Ok(dx)

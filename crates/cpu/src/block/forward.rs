@@ -29,28 +29,36 @@ impl Block {
         }
         let layer = self.layer(&g);
         let filters = layer.pack(workspace, params.weight, Some(&channels[SIGN * lanes..][..lanes]));
-        let mut z = workspace.take(g.n * g.z.len());
+        let (chunk, step, strip) = (layer.chunk(g.n), layer.step(), self.strip(&layer));
+        let keep = strip == g.z.h;
+        // A part for each chunk: all its output, or a strip.
+        let part = if keep { chunk * g.z.len() } else { g.z.strip(strip).len() };
+        let mut z = workspace.take(if keep { g.n * g.z.len() } else { g.n.div_ceil(chunk) * part });
         let mut peaks = self.spec.pool.then(|| workspace.take(g.n * g.peak.len()));
         let mut stats = workspace.take(g.n * 2 * lanes);
 
-        let (chunk, step) = (layer.chunk(g.n), layer.step());
         let one = |x: &[f32], z: &mut [f32], mut peaks: Option<&mut [f32]>, stats: &mut [f32]| {
-            for (i, (x, z)) in x.chunks(step * g.x.len()).zip(z.chunks_mut(step * g.z.len())).enumerate() {
-                filters.forward(workspace, x, z);
-                // The statistics read the output while it is in the cache.
-                for (j, z) in z.chunks_exact(g.z.len()).enumerate() {
-                    let image = i * step + j;
-                    let stats = Some(&mut stats[image * 2 * lanes..][..2 * lanes]);
-                    let peaks =
-                        peaks.as_mut().map(|p| (&mut p[image * g.peak.len()..][..g.peak.len()], g.peak));
-                    self.isa.run(Summarise { z, z_frame: g.z, stats, peaks });
+            for (i, x) in x.chunks(step * g.x.len()).enumerate() {
+                for top in (0..g.z.h).step_by(strip) {
+                    let z_frame = g.z.strip(strip.min(g.z.h - top));
+                    let from = if keep { i * step * g.z.len() } else { 0 };
+                    let z = &mut z[from..][..x.len() / g.x.len() * z_frame.len()];
+                    filters.forward(workspace, x, top..top + z_frame.h, z);
+                    // The statistics read the output while it is in the cache.
+                    for (j, z) in z.chunks_exact(z_frame.len()).enumerate() {
+                        let image = i * step + j;
+                        let stats = Some(&mut stats[image * 2 * lanes..][..2 * lanes]);
+                        let peaks =
+                            peaks.as_mut().map(|p| (&mut p[image * g.peak.len()..][..g.peak.len()], g.peak));
+                        self.isa.run(Summarise { z, z_frame, top, stats, peaks });
+                    }
                 }
             }
         };
         let jobs = x
             .data
             .par_chunks(chunk * g.x.len())
-            .zip(z.par_chunks_mut(chunk * g.z.len()))
+            .zip(z.par_chunks_mut(part))
             .zip(stats.par_chunks_mut(chunk * 2 * lanes));
         match &mut peaks {
             Some(peaks) => jobs
@@ -67,7 +75,7 @@ impl Block {
             &channels[SCALE * lanes..][..lanes],
             &channels[SHIFT * lanes..][..lanes],
         );
-        Ok((y, BlockSaved { z, peaks, channels, geometry: g }))
+        Ok((y, BlockSaved { z: if keep { z } else { workspace.take(0) }, peaks, channels, geometry: g }))
     }
 
     fn rectify(
@@ -96,7 +104,11 @@ impl Block {
         running: &RunningStats,
         x: &Activations,
     ) -> Result<Activations, Error> {
-        let g = self.geometry(x)?;
+        let mut g = self.geometry(x)?;
+        if self.spec.pool {
+            // The last row and column of an odd size enter the statistics of a batch, but no pool.
+            g.z = Frame::outer(2 * g.peak.h, 2 * g.peak.w, self.spec.c_out);
+        }
         self.check(params)?;
         check("running mean", "[c_out]", running.mean.len(), self.spec.c_out)?;
         check("running variance", "[c_out]", running.var.len(), self.spec.c_out)?;
@@ -113,22 +125,25 @@ impl Block {
         let filters = layer.pack(workspace, params.weight, Some(scale));
         let mut y = Activations::new(workspace, g.n, g.y);
         let (chunk, step) = (layer.chunk(g.n), layer.step());
+        let strip = if self.spec.pool { layer.strip() } else { g.z.h };
         let (ones, shift) = (&ones[..], &shift[..]);
         let jobs = x.data.par_chunks(chunk * g.x.len()).zip(y.data.par_chunks_mut(chunk * g.y.len()));
         jobs.for_each(|(x, y)| {
-            let mut room = workspace.take(step * g.z.len());
-            let mut peaks = workspace.take(if self.spec.pool { g.peak.len() } else { 0 });
+            let mut room = workspace.take(step * g.z.strip(strip).len());
+            let mut peaks = workspace.take(if self.spec.pool { step * g.peak.len() } else { 0 });
             for (x, y) in x.chunks(step * g.x.len()).zip(y.chunks_mut(step * g.y.len())) {
-                let z = &mut room[..x.len() / g.x.len() * g.z.len()];
-                filters.forward(workspace, x, z);
-                for (z, y) in z.chunks_exact(g.z.len()).zip(y.chunks_exact_mut(g.y.len())) {
-                    let peaks = if self.spec.pool {
-                        let pooled = Some((&mut peaks[..], g.peak));
-                        self.isa.run(Summarise { z, z_frame: g.z, stats: None, peaks: pooled });
-                        &peaks
-                    } else {
-                        z
-                    };
+                for top in (0..g.z.h).step_by(strip) {
+                    let z_frame = g.z.strip(strip.min(g.z.h - top));
+                    let z = &mut room[..x.len() / g.x.len() * z_frame.len()];
+                    filters.forward(workspace, x, top..top + z_frame.h, z);
+                    for (z, peaks) in z.chunks_exact(z_frame.len()).zip(peaks.chunks_exact_mut(g.peak.len()))
+                    {
+                        let peaks = Some((peaks, g.peak));
+                        self.isa.run(Summarise { z, z_frame, top, stats: None, peaks });
+                    }
+                }
+                let peaks = if self.spec.pool { &peaks } else { &room };
+                for (peaks, y) in peaks.chunks_exact(g.peak.len()).zip(y.chunks_exact_mut(g.y.len())) {
                     self.isa.run(Rectify { peaks, peak_frame: g.peak, scale: ones, shift, y, y_frame: g.y });
                 }
             }

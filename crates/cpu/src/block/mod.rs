@@ -63,10 +63,12 @@ pub struct BlockGrads<'a> {
     pub beta: &'a mut [f32],
 }
 
-/// What the backward pass of a block needs besides its input and parameters: the convolution's output, its peaks
-/// (maxima of the pools), and the batch statistics. Memory returns to the workspace when this is dropped.
+/// What the backward pass of a block needs besides its input and parameters: the convolution's output (unless it is made
+/// again, strip by strip), its peaks (maxima of the pools), and the batch statistics. Memory returns to the workspace when
+/// this is dropped.
 #[derive(Debug)]
 pub struct BlockSaved {
+    /// Empty if it is made again.
     z: Buffer,
     peaks: Option<Buffer>,
     channels: Buffer,
@@ -167,6 +169,11 @@ impl Block {
     fn layer(&self, g: &Geometry) -> Layer {
         let window = Window { kernel: 3, stride: 1, padding: self.spec.padding };
         Layer { isa: self.isa, window, x: g.x, z: g.z, algorithm: self.unit.into() }
+    }
+
+    /// Rows of the convolution's output handled at once in training. If they are not all, the backward pass makes them again.
+    fn strip(&self, layer: &Layer) -> usize {
+        if self.spec.pool && layer.is_cheap() { layer.strip() } else { layer.z.h }
     }
 
     fn check(&self, params: &BlockParams) -> Result<(), Error> {

@@ -56,10 +56,12 @@ impl Kernel for Reduce<'_> {
     }
 }
 
-/// dz = s·g + b·(z − mean) + d for one image, zeros in the overhang of its frame.
+/// dz = s·g + b·(z − mean) + d for one image or a strip of it.
 pub(crate) struct Spread<'a> {
     pub z: &'a [f32],
     pub z_frame: Frame,
+    /// Rows of the image above these, an even number.
+    pub top: usize,
     pub pool: bool,
     pub dy: &'a [f32],
     pub dy_frame: Frame,
@@ -82,11 +84,10 @@ impl Kernel for Spread<'_> {
         let channels = [self.scale, self.shift, self.mean, self.slope, self.offset];
         assert!(channels.iter().all(|x| x.len() == lanes));
         let side = if self.pool { 2 } else { 1 };
-        assert!((self.dy_frame.h, self.dy_frame.w) == (frame.h / side, frame.w / side));
-        frame.clear_surround(self.dz);
-        for y in 0..self.dy_frame.h {
+        assert!(self.dy_frame.h >= (self.top + frame.h) / side && self.dy_frame.w == frame.w / side);
+        for y in 0..frame.h / side {
             for x in 0..self.dy_frame.w {
-                let (from, at) = (self.dy_frame.at(y, x), frame.at(side * y, side * x));
+                let (from, at) = (self.dy_frame.at(self.top / side + y, x), frame.at(side * y, side * x));
                 for c in (0..lanes).step_by(V::LANES) {
                     let here = Here::<V>::load(&channels, c);
                     // SAFETY: a pixel of dy and the one or four pixels of z and dz below it; lengths asserted above.
@@ -104,7 +105,7 @@ impl Kernel for Spread<'_> {
             }
         }
         // Odd sizes: the last row and column belong to no pool, but to the statistics.
-        let (pooled_h, pooled_w) = (side * self.dy_frame.h, side * self.dy_frame.w);
+        let (pooled_h, pooled_w) = (frame.h / side * side, side * self.dy_frame.w);
         for y in 0..frame.h {
             for x in if y < pooled_h { pooled_w } else { 0 }..frame.w {
                 for c in (0..lanes).step_by(V::LANES) {

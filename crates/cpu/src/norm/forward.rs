@@ -4,10 +4,13 @@
 use crate::frame::{Frame, GROUP};
 use crate::simd::{Kernel, Vector};
 
-/// Of one image: mean and sum of squared deviations of each channel (`stats`: `[2, lanes]`), and the peaks.
+/// Of one image: mean and sum of squared deviations of each channel (`stats`: `[2, lanes]`), and the peaks. Of a strip of
+/// it: those of the strips above are there already.
 pub(crate) struct Summarise<'a> {
     pub z: &'a [f32],
     pub z_frame: Frame,
+    /// Rows of the image above these, an even number.
+    pub top: usize,
     /// `[2, lanes]`, or `None` when the statistics are known.
     pub stats: Option<&'a mut [f32]>,
     /// The maximum of each pool and its frame, or `None` without a pool.
@@ -18,23 +21,25 @@ impl Kernel for Summarise<'_> {
     type Output = ();
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let Self { z, z_frame, mut stats, mut peaks } = self;
+        let Self { z, z_frame, top, mut stats, mut peaks } = self;
         assert!(z.len() == z_frame.len());
         if let Some(stats) = &mut stats {
             assert!(stats.len() == 2 * z_frame.lanes);
-            stats.fill(0.0);
+            if top == 0 {
+                stats.fill(0.0);
+            }
         }
         for y in (0..z_frame.h).step_by(2) {
             let rows = 2.min(z_frame.h - y);
             if let Some(stats) = &mut stats {
                 for c in (0..z_frame.lanes).step_by(GROUP) {
-                    merge_rows::<V>(z, &z_frame, y, rows, c, stats);
+                    merge_rows::<V>(z, &z_frame, y, rows, top, c, stats);
                 }
             }
             if let Some((peaks, frame)) = &mut peaks
                 && rows == 2
             {
-                pool_row::<V>(z, &z_frame, y, peaks, frame);
+                pool_row::<V>(z, &z_frame, y, peaks, frame, (top + y) / 2);
             }
         }
     }
@@ -43,10 +48,18 @@ impl Kernel for Summarise<'_> {
 /// Mean and squared deviations of `rows` rows from row y, one group of channels (a cache line of each pixel), merged into
 /// those of the rows above by Chan's rule: no difference of large sums.
 #[inline(always)]
-fn merge_rows<V: Vector>(z: &[f32], frame: &Frame, y: usize, rows: usize, c: usize, stats: &mut [f32]) {
+fn merge_rows<V: Vector>(
+    z: &[f32],
+    frame: &Frame,
+    y: usize,
+    rows: usize,
+    top: usize,
+    c: usize,
+    stats: &mut [f32],
+) {
     let vectors = GROUP / V::LANES;
     let count = (rows * frame.w) as f32;
-    let before = (y * frame.w) as f32;
+    let before = ((top + y) * frame.w) as f32;
     // Two sums for even and odd pixels: twice as many additions in flight. A group has at most two vectors.
     let mut sum = [[V::splat(0.0); 2]; 2];
     let mut mean = [V::splat(0.0); 2];
@@ -86,14 +99,21 @@ fn merge_rows<V: Vector>(z: &[f32], frame: &Frame, y: usize, rows: usize, c: usi
     }
 }
 
-/// The peaks of rows y and y + 1.
+/// The peaks of rows y and y + 1, which are row `to_row` of `peaks`.
 #[inline(always)]
-fn pool_row<V: Vector>(z: &[f32], z_frame: &Frame, y: usize, peaks: &mut [f32], frame: &Frame) {
-    assert!(peaks.len() == frame.len() && frame.lanes == z_frame.lanes);
+fn pool_row<V: Vector>(
+    z: &[f32],
+    z_frame: &Frame,
+    y: usize,
+    peaks: &mut [f32],
+    frame: &Frame,
+    to_row: usize,
+) {
+    assert!(peaks.len() == frame.len() && frame.lanes == z_frame.lanes && to_row < frame.h);
     let lanes = z_frame.lanes;
     for x in 0..frame.w {
         let (top, bottom) = (z_frame.at(y, 2 * x), z_frame.at(y + 1, 2 * x));
-        let to = frame.at(y / 2, x);
+        let to = frame.at(to_row, x);
         for c in (0..lanes).step_by(V::LANES) {
             // SAFETY: four pixels of the image and one of the peaks.
             unsafe {

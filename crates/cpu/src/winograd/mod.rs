@@ -1,4 +1,5 @@
-//! 3x3 convolutions of stride 1 by Winograd's F(4x4, 3x3): a quarter of the multiplications of the definition.
+//! 3x3 convolutions of stride 1 by Winograd's F(4x4, 3x3): a quarter of the multiplications of the definition. Tiles at
+//! the edges have as many outputs as are left, and fewer points.
 //!
 //! A group of tiles is transformed to 36 points, one small matrix product is made at each point, and the products are
 //! transformed back. All three live in the second-level cache.
@@ -7,57 +8,128 @@
 pub(crate) mod filter;
 mod transform;
 
+use std::ops::Range;
+
 use crate::buffer::Workspace;
 use crate::frame::Frame;
 use crate::gemm::{Stretches, outer_sum, product};
 use crate::simd::{Isa, Kernel, Vector};
-use transform::{Grid, Input, InputAdjoint, Output, OutputAdjoint, sandwich};
+use transform::{Grid, Half, Input, InputAdjoint, Output, OutputAdjoint, POINTS_OF, Transform};
 
 /// Points of a tile.
 pub(crate) const POINTS: usize = 36;
 
-/// Where the tiles of a batch lie in its input and output frames.
+/// Tiles of one size: `down` x `across` in each image, the first at pixel (`y`, `x`) of the output.
 #[derive(Clone, Copy)]
+struct Class {
+    /// Rows and columns of output.
+    outputs: [usize; 2],
+    down: usize,
+    across: usize,
+    y: usize,
+    x: usize,
+}
+
+/// The tiles of a run of images: 4x4 outputs each and, where the sides are no multiples of four, smaller ones at the lower
+/// and the right edge, which need fewer points.
+///
+/// They are numbered by classes: first those at the lower edge, the whole ones, those at the right edge, the corner. So the
+/// tiles that have a given point follow one another.
 struct Tiles {
     x: Frame,
     z: Frame,
     /// Rows and columns of the input frame left of the first tile: 0 with padding 1, 1 without.
     skip: usize,
-    down: usize,
-    across: usize,
+    images: usize,
+    classes: [Class; 4],
+}
+
+/// One tile: its class, and where it begins in the input and in the output.
+struct Tile {
+    class: usize,
+    outputs: [usize; 2],
+    x: usize,
+    z: usize,
 }
 
 impl Tiles {
-    fn new(x: Frame, z: Frame, padding: usize) -> Self {
+    fn new(x: Frame, z: Frame, padding: usize, images: usize) -> Self {
         assert!(x.border == 1 && z.border == 0 && padding <= 1);
-        assert!(x.h + 2 * padding == z.h + 2 && x.w + 2 * padding == z.w + 2);
-        Self { x, z, skip: 1 - padding, down: z.h.div_ceil(4), across: z.w.div_ceil(4) }
+        assert!(x.h + 2 * padding >= z.h + 2 && x.w + 2 * padding >= z.w + 2);
+        let class = |lower: bool, right: bool| {
+            let side = |whole: usize, edge: bool| match (edge, whole % 4) {
+                (false, _) => (4, whole / 4, 0),
+                (true, rest) => (rest, rest.min(1), whole - rest),
+            };
+            let ((h, down, y), (w, across, x)) = (side(z.h, lower), side(z.w, right));
+            Class { outputs: [h, w], down, across, y, x }
+        };
+        let classes = [class(true, false), class(false, false), class(false, true), class(true, true)];
+        Self { x, z, skip: 1 - padding, images, classes }
     }
 
-    /// Groups of equal size, at most `group_size`, for the tiles of these images.
-    fn group(&self, images: usize) -> usize {
-        let (total, most) = (images * self.per_image(), group_size(self.x.lanes.max(self.z.lanes)));
+    fn total(&self) -> usize {
+        self.images * tiles(self.z)
+    }
+
+    /// Groups of equal size, at most `group_size`.
+    fn group(&self) -> usize {
+        let (total, most) = (self.total(), group_size(self.x.lanes.max(self.z.lanes)));
         total.div_ceil(total.div_ceil(most)).next_multiple_of(6)
     }
 
-    fn per_image(&self) -> usize {
-        self.down * self.across
-    }
-
-    /// Where tile t of the batch begins in the input and in the output.
-    fn places(&self, t: usize) -> (usize, usize) {
-        let (image, t) = (t / self.per_image(), t % self.per_image());
-        let (y, x) = (4 * (t / self.across), 4 * (t % self.across));
+    fn tile(&self, mut t: usize) -> Tile {
+        let mut number = 0;
+        while t >= self.images * self.classes[number].down * self.classes[number].across {
+            t -= self.images * self.classes[number].down * self.classes[number].across;
+            number += 1;
+        }
+        let class = &self.classes[number];
+        let (image, t) = (t / (class.down * class.across), t % (class.down * class.across));
+        let (y, x) = (class.y + 4 * (t / class.across), class.x + 4 * (t % class.across));
         let from = ((y + self.skip) * self.x.cols + x + self.skip) * self.x.lanes;
-        (image * self.x.len() + from, image * self.z.len() + (y * self.z.cols + x) * self.z.lanes)
+        let to = self.z.at(y, x);
+        let (x, z) = (image * self.x.len() + from, image * self.z.len() + to);
+        Tile { class: number, outputs: class.outputs, x, z }
     }
 
-    fn pixels_of_x(&self) -> Grid {
-        Grid { row: self.x.row_step(), col: self.x.lanes }
+    /// Which of the tiles first..first+count have point p, counted from `first`.
+    fn with_point(&self, p: usize, first: usize, count: usize) -> Range<usize> {
+        let mut end = 0;
+        let ends = self.classes.map(|class| {
+            end += self.images * class.down * class.across;
+            end.clamp(first, first + count) - first
+        });
+        let [h, w] = self.classes[3].outputs;
+        let (lower, right) = (POINTS_OF[h].contains(&(p / 6)), POINTS_OF[w].contains(&(p % 6)));
+        let start = if lower { 0 } else { ends[0] };
+        start..ends[if !right {
+            1
+        } else if lower {
+            3
+        } else {
+            2
+        }]
     }
 
-    fn pixels_of_z(&self) -> Grid {
-        Grid { row: self.z.row_step(), col: self.z.lanes }
+    /// Where the points of each class lie when they are `step` floats apart.
+    fn points(&self, step: usize) -> [Grid; 4] {
+        self.classes.map(|class| {
+            let [rows, cols] = class.outputs.map(|outputs| {
+                let mut places = [0; 6];
+                places.iter_mut().zip(POINTS_OF[outputs]).for_each(|(place, point)| *place = point * step);
+                places
+            });
+            Grid { rows: rows.map(|row| 6 * row), cols }
+        })
+    }
+}
+
+/// Where the pixels of a tile lie.
+fn pixels(frame: &Frame) -> Grid {
+    Grid {
+        rows: std::array::from_fn(|i| i * frame.row_step()),
+        cols: std::array::from_fn(|i| i * frame.lanes),
     }
 }
 
@@ -76,10 +148,6 @@ fn point_step(group: usize, lanes: usize) -> usize {
     group * lanes + 16
 }
 
-fn points(step: usize) -> Grid {
-    Grid { row: 6 * step, col: step }
-}
-
 /// z = x * filters for a run of images.
 pub(crate) fn forward(
     isa: Isa,
@@ -91,9 +159,9 @@ pub(crate) fn forward(
     z: &mut [f32],
     z_frame: Frame,
 ) {
-    let tiles = Tiles::new(x_frame, z_frame, padding);
+    let tiles = Tiles::new(x_frame, z_frame, padding, x.len() / x_frame.len());
     let (lin, lout) = (x_frame.lanes, z_frame.lanes);
-    let group = tiles.group(x.len() / x_frame.len());
+    let group = tiles.group();
     let mut v = workspace.take(POINTS * point_step(group, lin));
     let mut m = workspace.take(POINTS * point_step(group, lout));
     isa.run(Forward { filters, tiles, group, x, z, v: &mut v, m: &mut m });
@@ -116,35 +184,29 @@ impl Kernel for Forward<'_> {
         let Self { filters, tiles, group, x, z, v, m } = self;
         let (lin, lout) = (tiles.x.lanes, tiles.z.lanes);
         let (v_step, m_step) = (point_step(group, lin), point_step(group, lout));
-        let images = x.len() / tiles.x.len();
-        assert!(x.len() == images * tiles.x.len() && z.len() == images * tiles.z.len());
+        assert!(x.len() == tiles.images * tiles.x.len() && z.len() == tiles.images * tiles.z.len());
         assert!(v.len() >= POINTS * v_step && m.len() >= POINTS * m_step);
-        let total = images * tiles.per_image();
+        let (points, pixels, total) = (tiles.points(m_step), pixels(&tiles.z), tiles.total());
+        let mut half = [[V::splat(0.0); 6]; 6];
         let mut first = 0;
         while first < total {
             let count = group.min(total - first);
             gather::<V>(&tiles, first, count, x, v, v_step);
             for p in 0..POINTS {
-                let u = &filters[p * lin * lout..][..lin * lout];
-                product::<V>(
-                    &v[p * v_step..],
-                    lin,
-                    Stretches::row(lin),
-                    count,
-                    u,
-                    lout,
-                    &mut m[p * m_step..],
-                    lout,
-                );
+                let Range { start, end } = tiles.with_point(p, first, count);
+                let u = &filters[p * filter::step(lin * lout)..][..lin * lout];
+                let (vp, mp) = (&v[p * v_step + start * lin..], &mut m[p * m_step + start * lout..]);
+                product::<V>(vp, lin, Stretches::row(lin), end - start, u, lout, mp, lout);
             }
             for t in 0..count {
-                let to = tiles.places(first + t).1;
+                let tile = tiles.tile(first + t);
                 for c in (0..lout).step_by(V::LANES) {
-                    // SAFETY: point and tile are inside `m`; the 4x4 pixels of a tile are inside the outer frame.
+                    // SAFETY: point and tile are inside `m`; the pixels of a tile are inside the outer frame.
                     unsafe {
                         let from = m.as_ptr().add(t * lout + c);
-                        let to = z.as_mut_ptr().add(to + c);
-                        sandwich::<V, Output, 6, 4, false>(from, points(m_step), to, tiles.pixels_of_z());
+                        let to = z.as_mut_ptr().add(tile.z + c);
+                        let grid = &points[tile.class];
+                        Output::sandwich::<V, false>(tile.outputs, from, grid, &mut half, to, &pixels);
                     }
                 }
             }
@@ -157,20 +219,24 @@ impl Kernel for Forward<'_> {
 #[inline(always)]
 fn gather<V: Vector>(tiles: &Tiles, first: usize, count: usize, x: &[f32], v: &mut [f32], v_step: usize) {
     let lin = tiles.x.lanes;
+    let (points, pixels) = (tiles.points(v_step), pixels(&tiles.x));
+    let mut half: Half<V> = [[V::splat(0.0); 6]; 6];
     for t in 0..count {
-        let from = tiles.places(first + t).0;
+        let tile = tiles.tile(first + t);
         for c in (0..lin).step_by(V::LANES) {
-            // SAFETY: the 6x6 pixels of a tile are inside the inner frame; point and tile are inside `v`.
+            // SAFETY: the pixels under a tile are inside the inner frame; point and tile are inside `v`.
             unsafe {
-                let from = x.as_ptr().add(from + c);
+                let from = x.as_ptr().add(tile.x + c);
                 let to = v.as_mut_ptr().add(t * lin + c);
-                sandwich::<V, Input, 6, 6, false>(from, tiles.pixels_of_x(), to, points(v_step));
+                let grid = &points[tile.class];
+                Input::sandwich::<V, false>(tile.outputs, from, &pixels, &mut half, to, grid);
             }
         }
     }
 }
 
-/// Adds the filters' gradient at the 36 points to `sums` (`[36, lanes_in, lanes_out]`), and writes dx if asked for.
+/// Adds the filters' gradient at the 36 points to `sums` (`[36, lanes_in, lanes_out]` and a gap after each point), or writes
+/// it there if they are `fresh`, and writes dx if asked for.
 /// The adjoint of [`forward`]: dM = A dz Aᵀ, dU += Vᵀ dM, dV = dM Uᵀ, dx = Σ_tiles B dV Bᵀ.
 pub(crate) fn backward(
     isa: Isa,
@@ -183,13 +249,14 @@ pub(crate) fn backward(
     z_frame: Frame,
     dx: Option<&mut [f32]>,
     sums: &mut [f32],
+    fresh: bool,
 ) {
-    let tiles = Tiles::new(x_frame, z_frame, padding);
+    let tiles = Tiles::new(x_frame, z_frame, padding, x.len() / x_frame.len());
     let (lin, lout) = (x_frame.lanes, z_frame.lanes);
-    let group = tiles.group(x.len() / x_frame.len());
+    let group = tiles.group();
     let mut v = workspace.take(POINTS * point_step(group, lin));
     let mut m = workspace.take(POINTS * point_step(group, lout));
-    isa.run(Backward { transposed, tiles, group, x, dz, dx, sums, v: &mut v, m: &mut m });
+    isa.run(Backward { transposed, tiles, group, x, dz, dx, sums, fresh, v: &mut v, m: &mut m });
 }
 
 struct Backward<'a> {
@@ -200,6 +267,7 @@ struct Backward<'a> {
     dz: &'a [f32],
     dx: Option<&'a mut [f32]>,
     sums: &'a mut [f32],
+    fresh: bool,
     v: &'a mut [f32],
     m: &'a mut [f32],
 }
@@ -208,60 +276,71 @@ impl Kernel for Backward<'_> {
     type Output = ();
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let Self { transposed, tiles, group, x, dz, mut dx, sums, v, m } = self;
+        let Self { transposed, tiles, group, x, dz, mut dx, sums, fresh, v, m } = self;
         let (lin, lout) = (tiles.x.lanes, tiles.z.lanes);
         let (v_step, m_step) = (point_step(group, lin), point_step(group, lout));
-        let images = x.len() / tiles.x.len();
-        assert!(x.len() == images * tiles.x.len() && dz.len() == images * tiles.z.len());
+        assert!(x.len() == tiles.images * tiles.x.len() && dz.len() == tiles.images * tiles.z.len());
         assert!(v.len() >= POINTS * v_step && m.len() >= POINTS * m_step);
         if let Some(dx) = &mut dx {
             assert!(dx.len() == x.len());
             dx.fill(0.0);
         }
-        let total = images * tiles.per_image();
+        let (x_points, z_points) = (tiles.points(v_step), tiles.points(m_step));
+        let (x_pixels, z_pixels) = (pixels(&tiles.x), pixels(&tiles.z));
+        let mut half = [[V::splat(0.0); 6]; 6];
+        let total = tiles.total();
         let mut first = 0;
         while first < total {
             let count = group.min(total - first);
             gather::<V>(&tiles, first, count, x, v, v_step);
             for t in 0..count {
-                let from = tiles.places(first + t).1;
+                let tile = tiles.tile(first + t);
                 for c in (0..lout).step_by(V::LANES) {
-                    // SAFETY: the 4x4 pixels of a tile are inside the outer frame; point and tile are inside `m`.
+                    // SAFETY: the pixels of a tile are inside the outer frame; point and tile are inside `m`.
                     unsafe {
-                        let from = dz.as_ptr().add(from + c);
+                        let from = dz.as_ptr().add(tile.z + c);
                         let to = m.as_mut_ptr().add(t * lout + c);
-                        sandwich::<V, OutputAdjoint, 4, 6, false>(
+                        let grid = &z_points[tile.class];
+                        OutputAdjoint::sandwich::<V, false>(
+                            tile.outputs,
                             from,
-                            tiles.pixels_of_z(),
+                            &z_pixels,
+                            &mut half,
                             to,
-                            points(m_step),
+                            grid,
                         );
                     }
                 }
             }
             for p in 0..POINTS {
-                let (vp, mp) = (&mut v[p * v_step..], &m[p * m_step..]);
-                let sum = &mut sums[p * lin * lout..][..lin * lout];
-                outer_sum::<V>(vp, lin, Stretches::row(lin), mp, lout, count, sum, lout);
+                let Range { start, end } = tiles.with_point(p, first, count);
+                let (vp, mp) = (&mut v[p * v_step + start * lin..], &m[p * m_step + start * lout..]);
+                let at = p * filter::step(lin * lout);
+                let sum = &mut sums[at..][..lin * lout];
+                let add = !fresh || first > 0;
+                outer_sum::<V>(vp, lin, Stretches::row(lin), mp, lout, end - start, sum, lout, add);
                 if dx.is_some() {
                     // The input's points have been used: their gradient takes their place.
-                    let ut = &transposed[p * lin * lout..][..lin * lout];
-                    product::<V>(mp, lout, Stretches::row(lout), count, ut, lin, vp, lin);
+                    let ut = &transposed[at..][..lin * lout];
+                    product::<V>(mp, lout, Stretches::row(lout), end - start, ut, lin, vp, lin);
                 }
             }
             if let Some(dx) = &mut dx {
                 for t in 0..count {
-                    let to = tiles.places(first + t).0;
+                    let tile = tiles.tile(first + t);
                     for c in (0..lin).step_by(V::LANES) {
-                        // SAFETY: point and tile are inside `v`; the 6x6 pixels of a tile are inside the inner frame.
+                        // SAFETY: point and tile are inside `v`; the pixels under a tile are inside the inner frame.
                         unsafe {
                             let from = v.as_ptr().add(t * lin + c);
-                            let to = dx.as_mut_ptr().add(to + c);
-                            sandwich::<V, InputAdjoint, 6, 6, true>(
+                            let to = dx.as_mut_ptr().add(tile.x + c);
+                            let grid = &x_points[tile.class];
+                            InputAdjoint::sandwich::<V, true>(
+                                tile.outputs,
                                 from,
-                                points(v_step),
+                                grid,
+                                &mut half,
                                 to,
-                                tiles.pixels_of_x(),
+                                &x_pixels,
                             );
                         }
                     }
@@ -299,7 +378,12 @@ mod tests {
     /// What a transform costs in digits, beside the plain sum of products in the same precision.
     #[test]
     fn the_error_of_winograd_is_a_small_multiple_of_that_of_the_definition() {
-        let (c, side) = (64, 12);
+        // Whole tiles alone, and with each size of tile at the edges.
+        (12..16).for_each(compare);
+    }
+
+    fn compare(side: usize) {
+        let c = 64;
         let (x_frame, z_frame) = (Frame::inner(side, side, c), Frame::outer(side, side, c));
         let planes = numbers(c * side * side, 1);
         let weight: Vec<f32> = numbers(c * c * 9, 2).iter().map(|w| (w - 0.5) * 0.2).collect();
@@ -335,10 +419,10 @@ mod tests {
         let window = Window { kernel: 3, stride: 1, padding: 1 };
         let run = |layer: Layer| {
             let (mut z, mut dx) = (vec![0.0; z_frame.len()], vec![0.0; x_frame.len()]);
-            let mut sums = vec![0.0; layer.sums_len()];
-            layer.pack(&workspace, &weight, None).forward(&workspace, &x, &mut z);
+            let mut sums = vec![f32::NAN; layer.sums_len()];
+            layer.pack(&workspace, &weight, None).forward(&workspace, &x, 0..side, &mut z);
             let transposed = layer.pack_transposed(&workspace, &weight, None);
-            transposed.backward(&workspace, &x, &dz, Some(&mut dx), &mut sums);
+            transposed.backward(&workspace, &x, 0..side, &dz, Some(&mut dx), &mut sums, true);
             let mut out = [vec![0.0; c * area], vec![0.0; c * area], vec![0.0; c * c * 9]];
             z_frame.unload(&z, &mut out[0]);
             x_frame.unload(&dx, &mut out[1]);
@@ -349,10 +433,10 @@ mod tests {
         let (fast, plain) = (run(layer), run(Layer { algorithm: Algorithm::Definition, ..layer }));
         for (i, name) in ["z", "dx", "dw"].iter().enumerate() {
             println!(
-                "{name}: Winograd rms {:.1e} max {:.1e}; definition rms {:.1e} max {:.1e}",
+                "{side} x {side}, {name}: Winograd rms {:.1e} max {:.1e}; definition rms {:.1e} max {:.1e}",
                 fast[i][0], fast[i][1], plain[i][0], plain[i][1]
             );
-            assert!(fast[i][0] < 1e-6 && fast[i][1] < 1e-5, "{name}: {:?}", fast[i]);
+            assert!(fast[i][0] < 1e-6 && fast[i][1] < 1e-5, "{side}, {name}: {:?}", fast[i]);
             assert!(fast[i][0] < 10.0 * plain[i][0]);
         }
     }
