@@ -52,6 +52,7 @@ pub mod likelihoods;
 pub mod linalg;
 pub mod objective;
 pub mod ove;
+mod parallel;
 pub mod polya_gamma;
 pub mod predict;
 pub mod quadrature;

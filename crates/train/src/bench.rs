@@ -127,8 +127,9 @@ pub fn run(
             side: case.side,
             way: WAY,
             shot: case.shot,
-            train: train(case, cdkt, device, repeats)?,
-            test: test(case, cdkt, device, repeats)?,
+            // Inside the pool, as training and tests are.
+            train: rayon::scope(|_| train(case, cdkt, device, repeats))?,
+            test: rayon::scope(|_| test(case, cdkt, device, repeats))?,
         };
         progress(&report);
         reports.push(report);

@@ -200,7 +200,8 @@ impl Tasks for TrainingTasks {
             .zip(&labels)
             .map(|(batch, (labels, way))| as_episode(batch, labels, *way))
             .collect::<Result<Vec<_>>>()?;
-        Ok(method.train_step(&episodes, rates)?)
+        // Inside the pool, so that the Gaussian process uses its threads too.
+        Ok(rayon::scope(|_| method.train_step(&episodes, rates))?)
     }
 
     fn validate(&mut self, method: &dyn Method) -> Result<Option<f64>> {

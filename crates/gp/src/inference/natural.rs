@@ -9,6 +9,7 @@ use faer::Mat;
 use super::extrapolate::History;
 use super::signed::SignedGauss;
 use crate::linalg::sum_any_order;
+use crate::parallel::{MANY_POINTS, over_ranges};
 use crate::quadrature::{
     Precision,
     expected::{ExpectedLogLik, expected_log_lik},
@@ -111,7 +112,9 @@ impl State {
             let (w, b) = (sites.w.col_as_slice(c), sites.b.col_as_slice(c));
             SignedGauss::new(&task.k[c], w, b, task.a.col_as_slice(c))
         };
-        let blocks = (0..classes).map(block).collect::<Result<Vec<_>>>()?;
+        let least = if n < MANY_POINTS { classes } else { 1 };
+        let blocks = over_ranges(classes, least, |range| range.map(block).collect::<Vec<_>>());
+        let blocks = blocks.into_iter().flatten().collect::<Result<Vec<_>>>()?;
         let mu = Mat::from_fn(n, classes, |i, c| blocks[c].mu[i]);
         let v = Mat::from_fn(n, classes, |i, c| blocks[c].v[i].max(0.0));
         let fit = expected_log_lik(mu.as_ref(), v.as_ref(), task.y, precision)?;

@@ -1,8 +1,13 @@
 //! The expected log-likelihood of labels under independent Gaussian latent values.
 
 use super::{Precision, log_sigmoid::trapezoid, log_z::LogZ};
+use crate::parallel::over_ranges;
 use crate::{Error, Result};
 use faer::{Mat, MatRef};
+use std::ops::Range;
+
+/// Points whose integrals are worth a thread of their own.
+const LEAST: usize = 8;
 
 /// sum_n E log p(y_n | x_n) and its derivatives in the marginals.
 #[derive(Debug, Clone)]
@@ -27,23 +32,36 @@ pub fn expected_log_lik(
     let (n, classes) = (mu.nrows(), mu.ncols());
     check(mu, v, y)?;
     let rule = precision.bound_rule();
-    let mut log_z = LogZ::new(precision);
+    // Of each point: the value, then the derivatives in means and variances.
+    let points = |range: Range<usize>| -> Result<Vec<f64>> {
+        let mut log_z = LogZ::new(precision);
+        let (mut row_mu, mut row_v) = (vec![0.0; classes], vec![0.0; classes]);
+        let (mut z_mu, mut z_v) = (vec![0.0; classes], vec![0.0; classes]);
+        let mut out = Vec::with_capacity(range.len() * (1 + 2 * classes));
+        for i in range {
+            for c in 0..classes {
+                (row_mu[c], row_v[c]) = (mu[(i, c)], v[(i, c)]);
+            }
+            let e_log_z = log_z.eval(&row_mu, &row_v, &mut z_mu, &mut z_v).map_err(|e| e.in_row(i))?;
+            let e_log_sigma = trapezoid(row_mu[y[i]], row_v[y[i]], &rule);
+            z_mu[y[i]] -= e_log_sigma.dmu;
+            z_v[y[i]] -= e_log_sigma.dv;
+            out.push(e_log_sigma.value - e_log_z);
+            out.extend(z_mu.iter().chain(&z_v).map(|z| -z));
+        }
+        Ok(out)
+    };
     let (mut dmu, mut dv) = (Mat::zeros(n, classes), Mat::zeros(n, classes));
-    let (mut row_mu, mut row_v) = (vec![0.0; classes], vec![0.0; classes]);
-    let (mut z_mu, mut z_v) = (vec![0.0; classes], vec![0.0; classes]);
     let mut value = 0.0;
-    for i in 0..n {
-        for c in 0..classes {
-            (row_mu[c], row_v[c]) = (mu[(i, c)], v[(i, c)]);
+    let mut i = 0;
+    for part in over_ranges(n, LEAST, points) {
+        for row in part?.chunks_exact(1 + 2 * classes) {
+            value += row[0];
+            for c in 0..classes {
+                (dmu[(i, c)], dv[(i, c)]) = (row[1 + c], row[1 + classes + c]);
+            }
+            i += 1;
         }
-        let e_log_z = log_z.eval(&row_mu, &row_v, &mut z_mu, &mut z_v).map_err(|e| e.in_row(i))?;
-        let e_log_sigma = trapezoid(row_mu[y[i]], row_v[y[i]], &rule);
-        value += e_log_sigma.value - e_log_z;
-        for c in 0..classes {
-            (dmu[(i, c)], dv[(i, c)]) = (-z_mu[c], -z_v[c]);
-        }
-        dmu[(i, y[i])] += e_log_sigma.dmu;
-        dv[(i, y[i])] += e_log_sigma.dv;
     }
     Ok(ExpectedLogLik { value, dmu, dv })
 }
