@@ -59,9 +59,9 @@ impl Layer {
     }
 
     fn mixed(&self) -> Option<Mixed> {
-        let Self { window, x, z, .. } = *self;
+        let Self { isa, window, x, z, .. } = *self;
         match self.algorithm {
-            Algorithm::Mixed(unit) => Some(Mixed { unit, window, x, z }),
+            Algorithm::Mixed(unit) => Some(Mixed { isa, unit, window, x, z }),
             _ => None,
         }
     }
@@ -152,7 +152,7 @@ impl Layer {
     pub fn unpacked(self, workspace: &Workspace) -> Filters {
         match self.mixed() {
             Some(mixed) => {
-                Filters { layer: self, packed: Packed::Mixed(mixed, bf16::Halves::zeroed(workspace, 0)) }
+                Filters { layer: self, packed: Packed::Mixed(mixed, bf16::Halves::take(workspace, 0)) }
             }
             None => self.filters(workspace.take(0)),
         }

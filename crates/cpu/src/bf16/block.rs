@@ -4,6 +4,18 @@
 use super::{BLOCK, Unit};
 use crate::simd::{Kernel, Vector};
 
+/// Where in the left operand each step of a product begins.
+pub(super) struct Steps {
+    begin: Vec<usize>,
+    furthest: usize,
+}
+
+impl Steps {
+    pub fn new(begin: Vec<usize>) -> Self {
+        Self { furthest: begin.iter().copied().max().unwrap_or(0), begin }
+    }
+}
+
 /// A stretch of work with one unit. AMX tiles are set up when it starts and given back when it ends.
 pub(super) struct Session {
     unit: Unit,
@@ -25,12 +37,14 @@ impl Session {
         &self,
         a: &[u16],
         a_row: usize,
-        steps: &[usize],
+        Steps { begin: steps, furthest }: &Steps,
         b: &[u16],
         b_row: usize,
         out: &mut [f32; BLOCK * BLOCK],
     ) {
-        let Some(furthest) = steps.iter().max() else { return out.fill(0.0) };
+        if steps.is_empty() {
+            return out.fill(0.0);
+        }
         assert!(a.len() >= (BLOCK - 1) * a_row + furthest + BLOCK, "left operand");
         assert!(b.len() >= (steps.len() * BLOCK / 2 - 1) * b_row + 2 * BLOCK, "right operand");
         // SAFETY: all that the blocks below read is inside what was asserted; the unit exists, since `Unit::hardware`
@@ -127,7 +141,7 @@ mod tests {
             let b: Vec<u16> = (0..(steps.len() * 16 - 1) * b_row + 64).map(|_| next()).collect();
             for &unit in &units {
                 let mut out = [f32::NAN; BLOCK * BLOCK];
-                Session::start(unit).multiply(&a, a_row, &steps, &b, b_row, &mut out);
+                Session::start(unit).multiply(&a, a_row, &Steps::new(steps.clone()), &b, b_row, &mut out);
                 for i in 0..BLOCK {
                     for j in 0..BLOCK {
                         let mut twin = 0.0;

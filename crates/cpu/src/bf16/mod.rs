@@ -11,6 +11,8 @@ mod avx512;
 mod block;
 mod number;
 mod operands;
+mod pack;
+mod unload;
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,10 +22,10 @@ use crate::direct::Window;
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::simd::Isa;
-use block::Session;
-pub(crate) use number::Halves;
-use number::round;
-use operands::{Input, Spread};
+use block::{Session, Steps};
+pub(crate) use number::{Halves, round};
+use operands::{Input, Order, Spread};
+use unload::{Add, Unload};
 
 /// Rows and columns of a block, and products of one step.
 pub(crate) const BLOCK: usize = 32;
@@ -113,6 +115,7 @@ impl Unit {
 /// A convolution in mixed precision.
 #[derive(Clone, Copy)]
 pub(crate) struct Mixed {
+    pub isa: Isa,
     pub unit: Unit,
     pub window: Window,
     pub x: Frame,
@@ -130,42 +133,39 @@ impl Mixed {
 
     /// Packs `weight` (`[c_out, c_in, k, k]`), filter n scaled by `scale[n]`, for the forward pass.
     pub fn pack(&self, workspace: &Workspace, weight: &[f32], scale: Option<&[f32]>) -> Halves {
-        let input = self.input();
-        self.place(workspace, input.filters_len(), weight, scale, |n, k, tap| input.filter_at(n, k, tap))
+        self.place(workspace, self.input().filters(), weight, scale)
     }
 
     /// The same turned round, for the gradient with respect to the input.
     pub fn pack_transposed(&self, workspace: &Workspace, weight: &[f32], scale: Option<&[f32]>) -> Halves {
-        let spread = self.spread();
-        self.place(workspace, spread.filters_len(), weight, scale, |n, k, tap| spread.filter_at(n, k, tap))
+        self.place(workspace, self.spread().filters(), weight, scale)
     }
 
-    fn place(
-        &self,
-        workspace: &Workspace,
-        len: usize,
-        weight: &[f32],
-        scale: Option<&[f32]>,
-        at: impl Fn(usize, usize, usize) -> usize,
-    ) -> Halves {
+    fn place(&self, workspace: &Workspace, order: Order, weight: &[f32], scale: Option<&[f32]>) -> Halves {
         let taps = self.window.kernel.pow(2);
-        let mut out = Halves::zeroed(workspace, len);
+        let Order { rows, width, turned, .. } = order;
+        let mut out = workspace.take_zeroed(rows * width);
         for n in 0..self.z.channels {
-            for k in 0..self.x.channels {
-                for (tap, value) in weight[(n * self.x.channels + k) * taps..][..taps].iter().enumerate() {
-                    out[at(n, k, tap)] = round(value * scale.map_or(1.0, |s| s[n]));
+            let scale = scale.map_or(1.0, |s| s[n]);
+            let filter = &weight[n * self.x.channels * taps..][..self.x.channels * taps];
+            for (k, values) in filter.chunks_exact(taps).enumerate() {
+                let to = out[n * order.n + k * order.k..].iter_mut().step_by(order.tap);
+                if turned {
+                    to.zip(values.iter().rev()).for_each(|(to, value)| *to = value * scale);
+                } else {
+                    to.zip(values).for_each(|(to, value)| *to = value * scale);
                 }
             }
         }
-        out
+        pack::pairs(self.isa, workspace, &pack::rounded(self.isa, workspace, &out, 0), width)
     }
 
     /// z = x * filters for a run of images.
     pub fn forward(&self, workspace: &Workspace, filters: &[u16], x: &[f32], z: &mut [f32]) {
         let (input, session) = (self.input(), Session::start(self.unit));
         for (x, z) in x.chunks_exact(self.x.len()).zip(z.chunks_exact_mut(self.z.len())) {
-            let rows = input.rows(workspace, x);
-            convolve(&session, &rows, input.depth, &input.taps(), input.cols, filters, z, self.z);
+            let rows = input.rows(self.isa, workspace, x);
+            convolve(self.isa, &session, &rows, input.depth, &input.taps(), input.cols, filters, z, self.z);
         }
     }
 
@@ -185,9 +185,19 @@ impl Mixed {
             self.filters_gradient(workspace, &session, &input, x, dz, sums);
             if let Some(dx) = &mut dx {
                 let dx = &mut dx[i * self.x.len()..][..self.x.len()];
-                dx.fill(0.0);
-                let rows = spread.rows(workspace, dz);
-                convolve(&session, &rows, spread.depth, &spread.taps(), spread.cols, transposed, dx, self.x);
+                self.x.clear_surround(dx);
+                let rows = spread.rows(self.isa, workspace, dz);
+                convolve(
+                    self.isa,
+                    &session,
+                    &rows,
+                    spread.depth,
+                    &spread.taps(),
+                    spread.cols,
+                    transposed,
+                    dx,
+                    self.x,
+                );
             }
         }
     }
@@ -201,12 +211,12 @@ impl Mixed {
         dz: &[f32],
         sums: &mut [f32],
     ) {
-        let (planes, len) = input.planes(workspace, x);
-        let pairs = input.pairs(workspace, dz);
+        let (planes, len) = input.planes(self.isa, workspace, x);
+        let pairs = input.pairs(self.isa, workspace, dz);
         let (lin, lout) = (self.window.depth(self.x.lanes), self.z.lanes);
         let (width, taps) = (lout.next_multiple_of(BLOCK), input.taps());
         let used = lin / taps.len();
-        let steps: Vec<usize> = (0..input.pixels()).step_by(BLOCK).collect();
+        let steps = Steps::new((0..input.pixels()).step_by(BLOCK).collect());
         let mut block = [0.0; BLOCK * BLOCK];
         for (tap, on) in taps.iter().enumerate() {
             for k in (0..used).step_by(BLOCK) {
@@ -220,10 +230,8 @@ impl Mixed {
                         &mut block,
                     );
                     let (tall, wide) = (BLOCK.min(used - k), BLOCK.min(lout - j));
-                    for (i, row) in block.chunks_exact(BLOCK).take(tall).enumerate() {
-                        let to = &mut sums[(tap * used + k + i) * lout + j..][..wide];
-                        to.iter_mut().zip(row).for_each(|(to, value)| *to += value);
-                    }
+                    let sums = &mut sums[(tap * used + k) * lout + j..];
+                    self.isa.run(Add { block: &block, tall, wide, sums, row: lout });
                 }
             }
         }
@@ -232,6 +240,7 @@ impl Mixed {
 
 /// out[pixel] = Σ_tap rows[pixel + tap] · filters[tap] for the pixels of `frame`, flat rows of `cols` pixels.
 fn convolve(
+    isa: Isa,
     session: &Session,
     rows: &[u16],
     depth: usize,
@@ -242,19 +251,13 @@ fn convolve(
     frame: Frame,
 ) {
     let width = frame.lanes.next_multiple_of(BLOCK);
-    let steps: Vec<usize> =
-        taps.iter().flat_map(|tap| (0..depth).step_by(BLOCK).map(move |k| tap * depth + k)).collect();
+    let steps = taps.iter().flat_map(|tap| (0..depth).step_by(BLOCK).map(move |k| tap * depth + k));
+    let steps = Steps::new(steps.collect());
     let mut block = [0.0; BLOCK * BLOCK];
     for first in (0..frame.h * cols).step_by(BLOCK) {
         for j in (0..frame.lanes).step_by(BLOCK) {
             session.multiply(&rows[first * depth..], depth, &steps, &filters[2 * j..], 2 * width, &mut block);
-            let wide = BLOCK.min(frame.lanes - j);
-            for (i, row) in block.chunks_exact(BLOCK).enumerate() {
-                let (y, x) = ((first + i) / cols, (first + i) % cols);
-                if y < frame.h && x < frame.w {
-                    out[frame.at(y, x) + j..][..wide].copy_from_slice(&row[..wide]);
-                }
-            }
+            isa.run(Unload { block: &block, first, cols, out, frame, lane: j });
         }
     }
 }

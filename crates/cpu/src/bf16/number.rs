@@ -27,9 +27,14 @@ pub(crate) struct Halves {
 }
 
 impl Halves {
-    /// `len` zeros.
-    pub fn zeroed(workspace: &Workspace, len: usize) -> Self {
-        Self { buffer: workspace.take_zeroed(len.div_ceil(2)), len }
+    /// `len` numbers with unspecified (but initialised) contents.
+    pub fn take(workspace: &Workspace, len: usize) -> Self {
+        Self { buffer: workspace.take(len.div_ceil(2)), len }
+    }
+
+    /// The first `len` of them.
+    pub fn shortened(self, len: usize) -> Self {
+        Self { len: len.min(self.len), ..self }
     }
 }
 

@@ -5,10 +5,12 @@
 //! hold (strides) or would multiply zeros mostly (few channels), each pixel holds its whole patch instead.
 
 use super::BLOCK;
-use super::number::{Halves, round};
+use super::number::Halves;
+use super::pack::{Lay, Patches, pairs, rounded, transposed};
 use crate::buffer::Workspace;
 use crate::direct::Window;
 use crate::frame::{Frame, GROUP};
+use crate::simd::Isa;
 
 /// The left operand of the forward pass and of the filters' gradient.
 #[derive(Clone, Copy)]
@@ -52,81 +54,53 @@ impl Input {
         blocks(self.pixels()) + self.taps().last().map_or(0, |tap| blocks(*tap))
     }
 
-    /// Hands out each number that is not zero: pixel, position in the pixel's depth, value.
-    #[inline(always)]
-    fn each(&self, image: &[f32], mut put: impl FnMut(usize, usize, &[f32])) {
-        let Window { kernel, stride, padding } = self.window;
-        let lanes = self.x.lanes;
-        if !self.patches {
-            for y in 0..self.x.h {
-                for x in 0..self.x.w {
-                    let pixel = (y + padding) * self.cols + x + padding;
-                    put(pixel, 0, &image[self.x.at(y, x)..][..lanes]);
-                }
-            }
-            return;
+    /// `[pixels, depth]`: rows of the forward pass.
+    pub fn rows(&self, isa: Isa, workspace: &Workspace, image: &[f32]) -> Halves {
+        let Self { window, x, z, cols, depth, .. } = *self;
+        let lanes = x.lanes;
+        if self.patches {
+            let image = &rounded(isa, workspace, image, Patches::SPARE);
+            return Patches { image, x, z, window, depth }.copied(isa, workspace, self.stored());
         }
         // The frame's border of zeros is the padding.
-        let first = self.x.at(0, 0) - padding * (self.x.row_step() + lanes);
-        for y in 0..self.z.h {
-            for x in 0..self.z.w {
-                let corner = first + y * stride * self.x.row_step() + x * stride * lanes;
-                for row in 0..kernel {
-                    let part = &image[corner + row * self.x.row_step()..][..kernel * lanes];
-                    put(y * self.cols + x, row * kernel * lanes, part);
-                }
-            }
-        }
-    }
-
-    /// `[pixels, depth]`: rows of the forward pass.
-    pub fn rows(&self, workspace: &Workspace, image: &[f32]) -> Halves {
-        let mut out = Halves::zeroed(workspace, self.stored() * self.depth);
-        self.each(image, |pixel, at, values| {
-            let to = &mut out[pixel * self.depth + at..][..values.len()];
-            to.iter_mut().zip(values).for_each(|(to, value)| *to = round(*value));
-        });
-        out
+        let from = &image[x.at(0, 0) - window.padding * (x.row_step() + lanes)..];
+        let h = z.h + window.kernel - 1;
+        let lay = Lay { from, row: x.row_step(), h, w: cols, lanes, depth, first: 0, down: cols, right: 1 };
+        lay.rounded(isa, workspace, self.stored())
     }
 
     /// `[depth, pixels]` and the number of pixels: the same turned round, for the filters' gradient.
-    pub fn planes(&self, workspace: &Workspace, image: &[f32]) -> (Halves, usize) {
-        let len = self.stored();
-        let mut out = Halves::zeroed(workspace, len * self.depth);
-        self.each(image, |pixel, at, values| {
-            for (i, value) in values.iter().enumerate() {
-                out[(at + i) * len + pixel] = round(*value);
-            }
-        });
-        (out, len)
+    pub fn planes(&self, isa: Isa, workspace: &Workspace, image: &[f32]) -> (Halves, usize) {
+        let rows = self.rows(isa, workspace, image);
+        (transposed(isa, workspace, &rows, self.depth), self.stored())
     }
 
     /// Pairs of pixels of dz, `[pixels / 2, width, 2]`: the right operand of the filters' gradient.
-    pub fn pairs(&self, workspace: &Workspace, dz: &[f32]) -> Halves {
+    pub fn pairs(&self, isa: Isa, workspace: &Workspace, dz: &[f32]) -> Halves {
+        let (z, depth) = (self.z, blocks(self.z.lanes));
+        let lay = lay(dz, z, depth, 0, self.cols, 1);
+        pairs(isa, workspace, &lay.rounded(isa, workspace, blocks(self.pixels())), depth)
+    }
+
+    /// How the forward pass wants the filters.
+    pub fn filters(&self) -> Order {
         let width = blocks(self.z.lanes);
-        let mut out = Halves::zeroed(workspace, blocks(self.pixels()) * width);
-        for y in 0..self.z.h {
-            for x in 0..self.z.w {
-                let pixel = y * self.cols + x;
-                let to = &mut out[pixel / 2 * 2 * width + pixel % 2..];
-                let values = &dz[self.z.at(y, x)..][..self.z.lanes];
-                to.iter_mut().step_by(2).zip(values).for_each(|(to, value)| *to = round(*value));
-            }
-        }
-        out
+        let taps = self.taps().len();
+        let deep = if self.patches { self.x.lanes } else { self.depth };
+        Order { rows: taps * self.depth, width, n: 1, k: width, tap: deep * width, turned: false }
     }
+}
 
-    /// Numbers of the packed filters.
-    pub fn filters_len(&self) -> usize {
-        self.taps().len() * self.depth * blocks(self.z.lanes)
-    }
-
-    /// Where the filters' number (n, k, tap) lies: pairs in depth, `[taps, depth / 2, width, 2]`.
-    pub fn filter_at(&self, n: usize, k: usize, tap: usize) -> usize {
-        let lanes = self.x.lanes;
-        let deep = if self.patches { tap * lanes + k } else { tap * self.depth + k };
-        pair_at(deep, n, blocks(self.z.lanes))
-    }
+/// Where the number (n, k, tap) of the filters lies in `[rows, width]`: a right operand before its rows are paired.
+pub(super) struct Order {
+    pub rows: usize,
+    pub width: usize,
+    /// Numbers from one filter to the next, from one channel to the next, from one tap to the next.
+    pub n: usize,
+    pub k: usize,
+    pub tap: usize,
+    /// Whether the last tap comes first.
+    pub turned: bool,
 }
 
 /// The left operand of the gradient with respect to the input: dz with zeros between its pixels where there is a
@@ -146,46 +120,31 @@ impl Spread {
         Self { window, x, z, cols: x.w + window.kernel - 1, depth: blocks(z.lanes) }
     }
 
-    pub fn pixels(&self) -> usize {
-        self.x.h * self.cols
-    }
-
     pub fn taps(&self) -> Vec<usize> {
         taps(self.window.kernel, self.cols)
     }
 
-    pub fn rows(&self, workspace: &Workspace, dz: &[f32]) -> Halves {
+    pub fn rows(&self, isa: Isa, workspace: &Workspace, dz: &[f32]) -> Halves {
         let Window { kernel, stride, padding } = self.window;
         let around = kernel - 1 - padding;
         let reach = self.taps().last().map_or(0, |tap| blocks(*tap));
-        let mut out = Halves::zeroed(workspace, (blocks(self.pixels()) + reach) * self.depth);
-        for y in 0..self.z.h {
-            for x in 0..self.z.w {
-                let pixel = (around + stride * y) * self.cols + around + stride * x;
-                let to = &mut out[pixel * self.depth..][..self.z.lanes];
-                let values = &dz[self.z.at(y, x)..][..self.z.lanes];
-                to.iter_mut().zip(values).for_each(|(to, value)| *to = round(*value));
-            }
-        }
-        out
+        let lay = lay(dz, self.z, self.depth, around * (self.cols + 1), stride * self.cols, stride);
+        lay.rounded(isa, workspace, blocks(self.x.h * self.cols) + reach)
     }
 
-    pub fn filters_len(&self) -> usize {
-        self.window.kernel.pow(2) * self.depth * blocks(self.x.lanes)
+    /// How this gradient wants the filters.
+    pub fn filters(&self) -> Order {
+        let (taps, width) = (self.window.kernel.pow(2), blocks(self.x.lanes));
+        Order { rows: taps * self.depth, width, n: width, k: 1, tap: self.depth * width, turned: true }
     }
+}
 
-    pub fn filter_at(&self, n: usize, k: usize, tap: usize) -> usize {
-        let turned = self.window.kernel.pow(2) - 1 - tap;
-        pair_at(turned * self.depth + n, k, blocks(self.x.lanes))
-    }
+/// Where the pixels of a whole outer frame go.
+fn lay(from: &[f32], z: Frame, depth: usize, first: usize, down: usize, right: usize) -> Lay<'_> {
+    Lay { from, row: z.row_step(), h: z.h, w: z.w, lanes: z.lanes, depth, first, down, right }
 }
 
 /// How many pixels on each tap of a k x k filter reads, row by row.
 fn taps(kernel: usize, cols: usize) -> Vec<usize> {
     (0..kernel).flat_map(|dy| (0..kernel).map(move |dx| dy * cols + dx)).collect()
-}
-
-/// Element (k, j) of a right operand: `[depth / 2, width, 2]`.
-fn pair_at(k: usize, j: usize, width: usize) -> usize {
-    (k / 2 * width + j) * 2 + k % 2
 }

@@ -111,6 +111,18 @@ pub(crate) trait Vector: Copy {
     /// # Safety
     /// Two numbers must be readable at `p`.
     unsafe fn splat_pair(p: *const u16) -> (Self, Self);
+    /// Stores the lanes as bf16 numbers, rounded as `bf16::round` does.
+    ///
+    /// # Safety
+    /// `LANES` numbers must be writable at `p`.
+    unsafe fn store_rounded(self, p: *mut u16);
+    /// Pairs of 16-bit numbers, the bits of a lane each: the first from `a`, the second from `b`.
+    ///
+    /// # Safety
+    /// `LANES` numbers must be readable at `a` and at `b`.
+    unsafe fn pair(a: *const u16, b: *const u16) -> Self;
+    /// The lanes of both in turn: a₀ b₀ a₁ b₁ and so on, in two vectors.
+    fn zip(self, b: Self) -> (Self, Self);
     /// The first lane.
     fn first(self) -> f32;
     fn add(self, b: Self) -> Self;
@@ -183,6 +195,69 @@ mod tests {
     fn the_rectifier_does_not_hide_a_nan() {
         for isa in Isa::available() {
             assert!(isa.run(NanIsHandedOn), "{}", isa.name());
+        }
+    }
+
+    struct Rounded<'a>(&'a [f32]);
+    impl Kernel for Rounded<'_> {
+        type Output = Vec<u16>;
+        #[inline(always)]
+        fn run<V: Vector>(self) -> Vec<u16> {
+            let mut out = vec![0; self.0.len()];
+            for (from, to) in self.0.chunks_exact(V::LANES).zip(out.chunks_exact_mut(V::LANES)) {
+                // SAFETY: both hold LANES numbers.
+                unsafe { V::load(from.as_ptr()).store_rounded(to.as_mut_ptr()) };
+            }
+            out
+        }
+    }
+
+    #[test]
+    fn vectors_round_to_the_same_bits_as_single_numbers() {
+        // Every sign and exponent, with fractions at, below and above the middle between two bf16 numbers.
+        let fractions = [0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x1_8000, 0x7f_7fff, 0x7f_8000, 0x7f_ffff];
+        let sixteen = fractions.iter().chain(&fractions[..6]);
+        let values: Vec<f32> = sixteen
+            .flat_map(|fraction| (0..512).map(move |upper| f32::from_bits(upper << 23 | fraction)))
+            .collect();
+        let expected: Vec<u16> = values.iter().map(|x| crate::bf16::round(*x)).collect();
+        for isa in Isa::available() {
+            assert_eq!(isa.run(Rounded(&values)), expected, "{}", isa.name());
+        }
+    }
+
+    struct Moved;
+    impl Kernel for Moved {
+        type Output = [Vec<u32>; 3];
+        #[inline(always)]
+        fn run<V: Vector>(self) -> Self::Output {
+            let halves: Vec<u16> = (0..2 * V::LANES as u16).collect();
+            let bits = |v: V| {
+                let mut out = vec![0.0; V::LANES];
+                // SAFETY: `out` holds LANES floats.
+                unsafe { v.store(out.as_mut_ptr()) };
+                out.into_iter().map(f32::to_bits).collect()
+            };
+            // SAFETY: there are LANES numbers at both.
+            let pairs = unsafe { V::pair(halves.as_ptr(), halves.as_ptr().add(V::LANES)) };
+            let (lower, upper) = pairs.zip(V::splat(0.0));
+            [pairs, lower, upper].map(bits)
+        }
+    }
+
+    #[test]
+    fn pairs_and_lanes_in_turn_are_where_they_should_be() {
+        for isa in Isa::available() {
+            let lanes = isa.lanes() as u32;
+            let [pairs, lower, upper] = isa.run(Moved);
+            assert_eq!(
+                pairs,
+                (0..lanes).map(|i| i | (lanes + i) << 16).collect::<Vec<_>>(),
+                "{}",
+                isa.name()
+            );
+            let both: Vec<u32> = lower.into_iter().chain(upper).collect();
+            assert_eq!(both, pairs.into_iter().flat_map(|p| [p, 0]).collect::<Vec<_>>(), "{}", isa.name());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The vector of plain Rust: eight floats the compiler vectorises as it can.
 
 use super::Vector;
+use crate::bf16::round;
 
 /// Eight floats.
 #[derive(Clone, Copy)]
@@ -8,7 +9,7 @@ pub(crate) struct Lanes8([f32; 8]);
 
 impl Lanes8 {
     #[inline(always)]
-    fn zip(self, b: Self, f: impl Fn(f32, f32) -> f32) -> Self {
+    fn each(self, b: Self, f: impl Fn(f32, f32) -> f32) -> Self {
         Self(std::array::from_fn(|i| f(self.0[i], b.0[i])))
     }
 }
@@ -46,20 +47,38 @@ impl Vector for Lanes8 {
         (half(0), half(1))
     }
     #[inline(always)]
+    unsafe fn store_rounded(self, p: *mut u16) {
+        // SAFETY: the caller vouches for eight writable numbers; the write asks for no alignment.
+        unsafe { p.cast::<[u16; 8]>().write_unaligned(self.0.map(round)) }
+    }
+    #[inline(always)]
+    unsafe fn pair(a: *const u16, b: *const u16) -> Self {
+        // SAFETY: the caller vouches for eight readable numbers at both; the reads ask for no alignment.
+        let [a, b] = unsafe { [a, b].map(|p| p.cast::<[u16; 8]>().read_unaligned()) };
+        Self(std::array::from_fn(|i| f32::from_bits(u32::from(a[i]) | u32::from(b[i]) << 16)))
+    }
+    #[inline(always)]
+    fn zip(self, b: Self) -> (Self, Self) {
+        let half = |from: usize| {
+            Self(std::array::from_fn(|i| if i % 2 == 0 { self.0[from + i / 2] } else { b.0[from + i / 2] }))
+        };
+        (half(0), half(4))
+    }
+    #[inline(always)]
     fn first(self) -> f32 {
         self.0[0]
     }
     #[inline(always)]
     fn add(self, b: Self) -> Self {
-        self.zip(b, |x, y| x + y)
+        self.each(b, |x, y| x + y)
     }
     #[inline(always)]
     fn sub(self, b: Self) -> Self {
-        self.zip(b, |x, y| x - y)
+        self.each(b, |x, y| x - y)
     }
     #[inline(always)]
     fn mul(self, b: Self) -> Self {
-        self.zip(b, |x, y| x * y)
+        self.each(b, |x, y| x * y)
     }
     #[inline(always)]
     fn fma(self, b: Self, c: Self) -> Self {
@@ -68,7 +87,7 @@ impl Vector for Lanes8 {
     }
     #[inline(always)]
     fn max(self, b: Self) -> Self {
-        self.zip(b, |x, y| if x > y { x } else { y })
+        self.each(b, |x, y| if x > y { x } else { y })
     }
     #[inline(always)]
     fn if_equal(self, b: Self, yes: Self, no: Self) -> Self {
@@ -76,6 +95,6 @@ impl Vector for Lanes8 {
     }
     #[inline(always)]
     fn if_positive(self, yes: Self) -> Self {
-        self.zip(yes, |x, y| if x > 0.0 { y } else { 0.0 })
+        self.each(yes, |x, y| if x > 0.0 { y } else { 0.0 })
     }
 }

@@ -80,6 +80,39 @@ impl Vector for Avx2 {
         Self::halves(unsafe { _mm256_set1_epi32(p.cast::<i32>().read_unaligned()) })
     }
     #[inline(always)]
+    unsafe fn store_rounded(self, p: *mut u16) {
+        // SAFETY: the instructions exist, see above; the caller vouches for eight writable numbers.
+        unsafe {
+            let bits = _mm256_castps_si256(self.0);
+            let odd = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
+            let nearest = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+            let quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x40_0000));
+            let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(self.0, self.0));
+            let upper = _mm256_srli_epi32::<16>(_mm256_blendv_epi8(nearest, quiet, nan));
+            // Packing works in halves of 128 bits: the wanted quarters are the first and the third.
+            let packed = _mm256_permute4x64_epi64::<0b1000>(_mm256_packus_epi32(upper, upper));
+            _mm_storeu_si128(p.cast(), _mm256_castsi256_si128(packed));
+        }
+    }
+    #[inline(always)]
+    unsafe fn pair(a: *const u16, b: *const u16) -> Self {
+        // SAFETY: the instructions exist, see above; the caller vouches for eight readable numbers at both.
+        unsafe {
+            let a = _mm256_cvtepu16_epi32(_mm_loadu_si128(a.cast()));
+            let b = _mm256_cvtepu16_epi32(_mm_loadu_si128(b.cast()));
+            Self(_mm256_castsi256_ps(_mm256_or_si256(a, _mm256_slli_epi32::<16>(b))))
+        }
+    }
+    #[inline(always)]
+    fn zip(self, b: Self) -> (Self, Self) {
+        // SAFETY: the instructions exist, see above. Unpacking works in halves of 128 bits.
+        unsafe {
+            let (low, high) = (_mm256_unpacklo_ps(self.0, b.0), _mm256_unpackhi_ps(self.0, b.0));
+            let lower = _mm256_permute2f128_ps::<0x20>(low, high);
+            (Self(lower), Self(_mm256_permute2f128_ps::<0x31>(low, high)))
+        }
+    }
+    #[inline(always)]
     fn first(self) -> f32 {
         // SAFETY: the instruction exists, see above.
         unsafe { _mm256_cvtss_f32(self.0) }
@@ -148,6 +181,38 @@ impl Vector for Avx512 {
     unsafe fn splat_pair(p: *const u16) -> (Self, Self) {
         // SAFETY: the caller vouches for two readable numbers; the read asks for no alignment.
         Self::halves(unsafe { _mm512_set1_epi32(p.cast::<i32>().read_unaligned()) })
+    }
+    #[inline(always)]
+    unsafe fn store_rounded(self, p: *mut u16) {
+        // SAFETY: the instructions exist, see above; the caller vouches for sixteen writable numbers.
+        unsafe {
+            let bits = _mm512_castps_si512(self.0);
+            let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
+            let nearest = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+            let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(self.0, self.0);
+            let value = _mm512_mask_or_epi32(nearest, nan, bits, _mm512_set1_epi32(0x40_0000));
+            let packed = _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(value));
+            _mm256_storeu_si256(p.cast(), packed);
+        }
+    }
+    #[inline(always)]
+    unsafe fn pair(a: *const u16, b: *const u16) -> Self {
+        // SAFETY: the instructions exist, see above; the caller vouches for sixteen readable numbers at both.
+        unsafe {
+            let a = _mm512_cvtepu16_epi32(_mm256_loadu_si256(a.cast()));
+            let b = _mm512_cvtepu16_epi32(_mm256_loadu_si256(b.cast()));
+            Self(_mm512_castsi512_ps(_mm512_or_si512(a, _mm512_slli_epi32::<16>(b))))
+        }
+    }
+    #[inline(always)]
+    fn zip(self, b: Self) -> (Self, Self) {
+        // SAFETY: the instructions exist, see above. Lanes of `b` have numbers from 16.
+        unsafe {
+            let lower = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let upper = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+            let half = |order| Self(_mm512_permutex2var_ps(self.0, order, b.0));
+            (half(lower), half(upper))
+        }
     }
     #[inline(always)]
     fn first(self) -> f32 {
