@@ -147,7 +147,9 @@ def test_digits_are_calibrated():
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_ctrl_c_ends_a_long_fit():
     code = (
-        "import time, numpy as np; from siskin import LogisticSoftmaxGPC\n"
+        "import signal, numpy as np; from siskin import LogisticSoftmaxGPC\n"
+        # A shell starts background jobs with SIGINT ignored, and children inherit that.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "r = np.random.default_rng(0); x = r.normal(size=(3000, 5)); y = r.integers(0, 10, 3000)\n"
         "print('go', flush=True)\n"
         "try: LogisticSoftmaxGPC(learn_points=3000).fit(x, y)\n"
