@@ -1,8 +1,8 @@
 //! Convolutions in mixed precision: both operands of every product rounded to bf16, sums in f32.
 //!
-//! By definition and not by Winograd: rounding the transformed operands costs four to five times the error
-//! (`docs/performance.md`). Everything is cut into products of 32x32 blocks; the block is the one piece of code that
-//! differs between AMX tiles, AVX-512 BF16 and the emulation on ordinary vectors.
+//! By definition and not by Winograd, whose transforms would add operands before they are rounded (`docs/performance.md`).
+//! Everything is cut into products of 32x32 blocks; the block is the one piece of code that differs between AMX tiles,
+//! AVX-512 BF16 and the emulation on ordinary vectors.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod amx;
