@@ -1,13 +1,14 @@
 //! A trained network, and the tasks it is adapted to.
 
 use crate::array::{column, table};
-use crate::image::{Given, Source};
+use crate::image::Given;
 use crate::pool::Pool;
 use crate::{file_error, value_error};
 use numpy::{PyArray1, PyArray2};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use siskin_app::{Answer, Example, Features, Model, Rules, Support};
+use siskin_app::{Answer, Example, Features, Intake, Look, Mismatch, Model, Rules, Support, View};
 use siskin_data::OnBadImage;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,22 +90,29 @@ impl Network {
         }
         let sources = images.into_iter().map(Given::source).collect::<PyResult<Vec<_>>>()?;
         let model = self.model.clone();
-        self.pool.run(py, move || {
-            let examples = sources.into_iter().zip(labels).enumerate().map(|(i, (source, class))| {
-                Ok(Example { name: source.name(i), class, image: source.read()? })
-            });
-            let support = Support::new(classes, examples.collect::<PyResult<_>>()?).map_err(value_error)?;
-            adapted(&model, &support, "task")
-        })
+        self.pool
+            .run(py, move || {
+                let intake = Intake::default();
+                let examples = sources.into_iter().zip(labels).enumerate().map(|(i, (source, class))| {
+                    Ok(Example { name: source.name(i), class, view: source.view(&model, &intake)? })
+                });
+                let support =
+                    Support::new(classes, examples.collect::<PyResult<_>>()?).map_err(value_error)?;
+                adapted(&model, &support, "task")
+            })
+            .and_then(|(task, mismatch)| warned(py, mismatch, task))
     }
 
     /// Adapts to a folder of labelled images, as `siskin adapt` does.
     fn adapt_folder(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Task> {
         let model = self.model.clone();
-        self.pool.run(py, move || {
-            let support = Support::read(&folder, OnBadImage::Error).map_err(file_error)?;
-            adapted(&model, &support, &siskin_app::title_of(&folder))
-        })
+        self.pool
+            .run(py, move || {
+                let support = Support::read(&folder, OnBadImage::Error, &model, &Intake::default())
+                    .map_err(file_error)?;
+                adapted(&model, &support, &siskin_app::title_of(&folder))
+            })
+            .and_then(|(task, mismatch)| warned(py, mismatch, task))
     }
 
     /// Probabilities, entropy, latent variance and novelty of images.
@@ -164,17 +172,22 @@ impl Network {
             return Err(value_error("no image was given"));
         }
         let mut all = Features { values: Vec::new(), rows: 0, dim: 0 };
+        let mut looks: Vec<Look> = Vec::new();
         let mut images = images.into_iter();
         loop {
             let chunk = images.by_ref().take(CHUNK).map(Given::source).collect::<PyResult<Vec<_>>>()?;
             if chunk.is_empty() {
-                return Ok(all);
+                return warned(py, self.model.mismatch(&looks), all);
             }
             let model = self.model.clone();
-            let part = self.pool.run(py, move || {
-                let images = chunk.into_iter().map(Source::read).collect::<PyResult<Vec<_>>>()?;
-                model.embed(&images).map_err(value_error)
+            let (part, seen) = self.pool.run(py, move || {
+                let intake = Intake::default();
+                let views = chunk.into_iter().map(|source| source.view(&model, &intake));
+                let views = views.collect::<PyResult<Vec<View>>>()?;
+                let features = model.embed(&views).map_err(value_error)?;
+                Ok((features, views.iter().map(|view| view.look).collect::<Vec<_>>()))
             })?;
+            looks.extend(seen);
             all.values.extend(part.values);
             all.rows += part.rows;
             all.dim = part.dim;
@@ -182,8 +195,19 @@ impl Network {
     }
 }
 
-fn adapted(model: &Model, support: &Support, title: &str) -> PyResult<Task> {
-    siskin_app::Task::adapt(model, support, title).map(Task::of).map_err(value_error)
+/// The task, and what is to be said of images of another kind than the model's.
+fn adapted(model: &Model, support: &Support, title: &str) -> PyResult<(Task, Option<Mismatch>)> {
+    let mismatch = model.mismatch(support.examples().iter().map(|e| &e.view.look));
+    Ok((siskin_app::Task::adapt(model, support, title).map(Task::of).map_err(value_error)?, mismatch))
+}
+
+/// `value` after a Python warning, where there is something to warn of.
+fn warned<T>(py: Python<'_>, mismatch: Option<Mismatch>, value: T) -> PyResult<T> {
+    if let Some(mismatch) = mismatch {
+        let text = std::ffi::CString::new(mismatch.to_string())?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 2)?;
+    }
+    Ok(value)
 }
 
 #[pymethods]

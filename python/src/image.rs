@@ -4,7 +4,7 @@ use crate::value_error;
 use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use siskin_app::Image;
+use siskin_app::{Image, Intake, Model, View};
 use siskin_data::fault::Fault;
 use std::path::PathBuf;
 
@@ -57,13 +57,13 @@ impl Source {
         }
     }
 
-    /// The pixels; a file that cannot be opened is an `OSError`, one that is no image a `ValueError`.
-    pub fn read(self) -> PyResult<Image> {
+    /// What `model` sees of it; a file that cannot be opened is an `OSError`, one that is no image a `ValueError`.
+    pub fn view(self, model: &Model, intake: &Intake) -> PyResult<View> {
         let path = match self {
-            Source::Image(image) => return Ok(image),
+            Source::Image(image) => return Ok(model.view(&image)),
             Source::Path(path) => path,
         };
-        siskin_app::read_image(&path).map_err(|fault| {
+        intake.view_file(model, &path).map_err(|fault| {
             let said = format!("{}: {fault}; {}", path.display(), fault.advice());
             match fault {
                 Fault::Unreadable { .. } => PyOSError::new_err(said),

@@ -80,6 +80,18 @@ def test_sets_and_uncertainty(fitted, queries):
         fitted.predict_set(images, level=1.5)
 
 
+def test_photos_given_to_a_model_of_drawings_are_a_warning(fitted, queries, recwarn):
+    photos = list(np.random.default_rng(2).integers(0, 256, (2, 60, 60, 3), dtype="uint8"))
+    with pytest.warns(UserWarning, match="has seen drawn characters, but all 2 images look like photos"):
+        FewShotClassifier().fit(photos, ["cat", "dog"])
+    for ask in (fitted.predict, fitted.predict_set, fitted.embed):
+        with pytest.warns(UserWarning, match="this image looks like a photo"):
+            ask(photos[:1])
+    recwarn.clear()
+    fitted.predict(queries[0])
+    assert not recwarn.list
+
+
 def test_what_sets_cannot_promise_is_a_warning(fitted, queries):
     with pytest.warns(UserWarning, match="too few for this level"):
         sets = fitted.predict_set(queries[0][:1], level=0.99999, abstain=None)

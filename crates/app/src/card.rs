@@ -1,6 +1,7 @@
 //! What a model says of itself: how it was trained, how well it did on unseen classes, and the calibration found on
 //! validation classes for tasks of several shapes.
 
+use crate::look::Looks;
 use serde::{Deserialize, Serialize};
 use siskin_calib::{Bin, MeanSpread, Temperature};
 use siskin_train::calibration::Measures;
@@ -27,6 +28,9 @@ pub struct Card {
     pub validation: Vec<ShapeCalibration>,
     /// What was measured on test classes.
     pub test: Option<TestFacts>,
+    /// What its training images look like; models of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looks: Option<Looks>,
 }
 
 /// Calibration on validation episodes of one shape.
@@ -107,6 +111,7 @@ mod tests {
             data: "d".into(),
             validation: [(2, 1), (5, 1), (5, 5), (20, 1)].map(shape).to_vec(),
             test: None,
+            looks: None,
         };
         let at = |way, shot| card.nearest(way, shot).map(|s| (s.way, s.shot)).unwrap();
         assert_eq!(at(3, 1.0), (2, 1));

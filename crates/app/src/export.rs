@@ -5,10 +5,11 @@ use crate::calibration::of_shape;
 use crate::card::{Card, ShapeCalibration, TestFacts};
 use crate::error::Result;
 use crate::head::{Head, Raw};
+use crate::look::{Look, Looks};
 use crate::model::Model;
 use rayon::prelude::*;
 use siskin_calib::{Optimum, PAPER_BINS, Reliability, auroc, latent_variance, mean_interval95};
-use siskin_data::{Episode, EpisodeSpec, Opener, ShortClasses, SplitName};
+use siskin_data::{Episode, EpisodeSpec, Items, Opener, ShortClasses, SplitName};
 use siskin_methods::{Features, select};
 use siskin_train::calibration::calibrate;
 use siskin_train::evaluate;
@@ -26,6 +27,8 @@ const ENOUGH_QUERIES: usize = 2_000;
 const QUERIES: usize = 5;
 /// Classes in them that are not among the episode's: for "none of these".
 const OUTSIDE: usize = 5;
+/// Training images that the card tells the looks of, at most.
+const LOOKED_AT: usize = 2_000;
 /// Seed of these episodes.
 const SEED: u64 = 0x6361_7264;
 
@@ -59,7 +62,8 @@ pub fn from_run(
     }
     progress("measuring on test classes");
     let test = test_facts(&trained)?;
-    let card = Card { name: name.into(), validation, test: Some(test), ..model.card().clone() };
+    let looks = training_looks(&trained);
+    let card = Card { name: name.into(), validation, test: Some(test), looks, ..model.card().clone() };
     Ok(model.with_card(card))
 }
 
@@ -121,6 +125,16 @@ pub(crate) fn measure(
         all.labels.extend(labels);
     }
     Ok(Some(all))
+}
+
+/// What the training images look like, by a part of them spread over all classes.
+fn training_looks(trained: &TrainedModel) -> Option<Looks> {
+    let split = trained.data.split(SplitName::Train);
+    let Items::Images(data) = &split.items else { return None };
+    let items: Vec<usize> = split.classes.iter().flat_map(|class| class.items.iter().copied()).collect();
+    let step = items.len().div_ceil(LOOKED_AT).max(1);
+    let looks: Vec<Look> = items.par_iter().step_by(step).map(|&item| Look::of(&data.image(item))).collect();
+    Looks::of(&looks)
 }
 
 /// Accuracy and calibration by the run's test protocol.

@@ -1,25 +1,22 @@
 //! Images to be classified: files, folders, a list of paths; read and decoded a batch at a time.
 
 use crate::error::{Error, Result};
+use crate::intake::Intake;
+use crate::model::Model;
+use crate::view::View;
 use rayon::prelude::*;
 use siskin_data::Image;
 use siskin_data::fault::Fault;
 use siskin_data::open::SHORTER_SIDE;
 use siskin_data::source::listing::is_image;
-use siskin_data::source::tree::{MAX_FILE_BYTES, Tree};
+use siskin_data::source::tree::Tree;
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{BufRead, Read};
-use std::path::{Path, PathBuf};
+use std::io::BufRead;
+use std::path::PathBuf;
 
 /// Decodes an image as training data were: made smaller if it is large.
 pub fn decode(bytes: &[u8]) -> std::result::Result<Image, Fault> {
     siskin_data::image::decode::decode(bytes, Some(SHORTER_SIDE))
-}
-
-/// Reads and decodes an image file.
-pub fn read_image(path: &Path) -> std::result::Result<Image, Fault> {
-    read(path).and_then(|bytes| decode(&bytes))
 }
 
 /// An image from pixels in memory, `[height, width, channels]`, treated as those of a file: see
@@ -28,18 +25,13 @@ pub fn from_pixels(shape: (usize, usize, usize), pixels: Vec<u8>) -> std::result
     siskin_data::image::decode::from_pixels(shape, pixels, Some(SHORTER_SIDE))
 }
 
-/// [`decode`], refusing images of more than `max_pixels` before memory for them is taken.
-pub fn decode_within(bytes: &[u8], max_pixels: u64) -> std::result::Result<Image, Fault> {
-    siskin_data::image::decode::decode_within(bytes, Some(SHORTER_SIDE), max_pixels)
-}
-
 /// One image, or why it is none.
 #[derive(Debug)]
 pub struct Input {
     /// Its path as it was given or found.
     pub path: String,
-    /// The pixels.
-    pub image: std::result::Result<Image, Fault>,
+    /// What the network sees of it.
+    pub view: std::result::Result<View, Fault>,
 }
 
 /// Paths of images, taken one after the other; folders are listed when their turn comes.
@@ -115,9 +107,9 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The next images, at most `most`, decoded side by side; empty at the end. What is no image, or not there, is an
-    /// input with its fault.
-    pub fn batch(&mut self, most: usize) -> Result<Vec<Input>> {
+    /// The next images, at most `most`, read side by side for `model`; empty at the end. What is no image, or not there,
+    /// is an input with its fault.
+    pub fn batch(&mut self, most: usize, model: &Model, intake: &Intake) -> Result<Vec<Input>> {
         let mut paths = Vec::new();
         while paths.len() < most
             && let Some(path) = self.next_path()?
@@ -125,7 +117,7 @@ impl<'a> Inputs<'a> {
             paths.push(path);
         }
         let read = |(path, fault): (PathBuf, Option<Fault>)| Input {
-            image: fault.map_or_else(|| read_image(&path), Err),
+            view: fault.map_or_else(|| intake.view_file(model, &path), Err),
             path: path.display().to_string(),
         };
         Ok(paths.into_par_iter().map(read).collect())
@@ -143,18 +135,6 @@ fn path_of(line: &[u8]) -> PathBuf {
 #[cfg(not(unix))]
 fn path_of(line: &[u8]) -> PathBuf {
     String::from_utf8_lossy(line).into_owned().into()
-}
-
-/// The bytes of a file, if they are not too many.
-fn read(path: &Path) -> std::result::Result<Vec<u8>, Fault> {
-    let unreadable = |e: std::io::Error| Fault::Unreadable { reason: e.to_string() };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    match bytes.len() as u64 > MAX_FILE_BYTES {
-        true => Err(Fault::TooManyBytes { bytes: bytes.len() as u64, limit: MAX_FILE_BYTES }),
-        false => Ok(bytes),
-    }
 }
 
 #[cfg(test)]
@@ -176,14 +156,17 @@ mod tests {
         lines.extend(b"\xff\xfe.png\n");
         let given = [at("bad.png"), at("folder"), at("empty")];
         let mut inputs = Inputs::new(&given, Some(Box::new(std::io::Cursor::new(lines))));
-        let (first, rest) = (inputs.batch(2).unwrap(), inputs.batch(9).unwrap());
+        let (model, intake) = (Model::open(crate::EMBEDDED[0].0).unwrap(), Intake::default());
+        let mut batch = |most| inputs.batch(most, &model, &intake).unwrap();
+        let (first, rest) = (batch(2), batch(9));
         let names: Vec<&str> =
             first.iter().chain(&rest).map(|i| i.path.rsplit('/').next().unwrap()).collect();
         let wanted = ["bad.png", "a.pgm", "b.pgm", "empty", "c.pgm", "gone.png", "\u{fffd}\u{fffd}.png"];
         assert_eq!(names, wanted);
-        assert_eq!(first[0].image, Err(Fault::UnknownFormat));
-        assert_eq!(first[1].image.as_ref().unwrap().pixels, [7]);
-        assert!([1, 3, 4].iter().all(|&i| matches!(rest[i].image, Err(Fault::Unreadable { .. }))));
-        assert!(inputs.batch(1).unwrap().is_empty());
+        assert_eq!(first[0].view, Err(Fault::UnknownFormat));
+        let seven = Image { width: 1, height: 1, channels: 1, pixels: vec![7] };
+        assert_eq!(first[1].view, Ok(model.view(&seven)));
+        assert!([1, 3, 4].iter().all(|&i| matches!(rest[i].view, Err(Fault::Unreadable { .. }))));
+        assert!(batch(1).is_empty());
     }
 }

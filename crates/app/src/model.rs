@@ -2,8 +2,8 @@
 
 use crate::card::{self, Card};
 use crate::error::{Error, Result};
-use rayon::prelude::*;
-use siskin_data::random::stream;
+use crate::look::{Look, Mismatch};
+use crate::view::View;
 use siskin_data::{Image, Transform};
 use siskin_methods::{Features, GpHead, Images, Method, State};
 use siskin_train::config::Config;
@@ -83,6 +83,7 @@ impl Model {
             data: position.data,
             validation: Vec::new(),
             test: None,
+            looks: None,
         };
         let card = match std::fs::read_to_string(&card_path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => fresh,
@@ -168,16 +169,23 @@ impl Model {
         self.method.as_ref()
     }
 
+    /// The image as the network sees it.
+    pub fn view(&self, image: &Image) -> View {
+        View::new(image, &self.transform)
+    }
+
+    /// Whether images are of another kind than those the model was trained on, as far as its card tells.
+    pub fn mismatch<'a>(&self, looks: impl IntoIterator<Item = &'a Look>) -> Option<Mismatch> {
+        self.card.looks.as_ref()?.mismatch(looks)
+    }
+
     /// Features of images, one row each. An image's row does not depend on the others.
-    pub fn embed(&self, images: &[Image]) -> Result<Features> {
+    pub fn embed<'a>(&self, views: impl IntoIterator<Item = &'a View>) -> Result<Features> {
         let size = self.transform.size as usize;
-        let mut all = Features { values: Vec::new(), rows: images.len(), dim: 1 };
-        for batch in images.chunks(BATCH) {
-            let mut pixels = vec![0.0; batch.len() * self.transform.len()];
-            pixels.par_chunks_exact_mut(self.transform.len()).zip(batch).for_each(|(out, image)| {
-                // The evaluation transform draws no random number.
-                self.transform.apply(&image.as_ref(), &mut stream(0, "evaluate", 0), out);
-            });
+        let views: Vec<&View> = views.into_iter().collect();
+        let mut all = Features { values: Vec::new(), rows: views.len(), dim: 1 };
+        for batch in views.chunks(BATCH) {
+            let pixels: Vec<f32> = batch.iter().flat_map(|view| &view.pixels).copied().collect();
             let shape = [batch.len(), self.transform.channels.count(), size, size];
             let part =
                 self.method.embed(Images::new(&pixels, shape).map_err(siskin_methods::Error::from)?)?;

@@ -1,12 +1,14 @@
 //! Labelled images: what a task is adapted to.
 
 use crate::error::{Error, Result};
-use crate::inputs::decode;
+use crate::intake::Intake;
+use crate::model::Model;
+use crate::view::View;
+use siskin_data::OnBadImage;
 use siskin_data::fault::{BadFile, Fault};
 use siskin_data::source::listing::Listing;
 use siskin_data::source::tree::MAX_FILE_BYTES;
 use siskin_data::source::{self, Hints};
-use siskin_data::{Image, OnBadImage};
 use std::path::Path;
 
 /// Examples a task may have: the work grows with their third power.
@@ -19,8 +21,8 @@ pub struct Example {
     pub name: String,
     /// Its class, an index of [`Support::classes`].
     pub class: usize,
-    /// Its pixels.
-    pub image: Image,
+    /// What the network sees of it.
+    pub view: View,
 }
 
 /// The labelled images of a task: any number of classes, any number of images each.
@@ -40,8 +42,9 @@ impl Support {
     }
 
     /// The images of a folder with one folder a class (or of any other layout that `siskin data` reads). A folder of a
-    /// class without an image counts as a bad image.
-    pub fn read(path: &Path, on_bad: OnBadImage) -> Result<Support> {
+    /// class without an image counts as a bad image. One image is decoded at a time, and only what `model` sees of it is
+    /// kept.
+    pub fn read(path: &Path, on_bad: OnBadImage, model: &Model, intake: &Intake) -> Result<Support> {
         let listing = source::list(path, &Hints::default())?;
         let mut ignored = listing.ignored.clone();
         for folder in without_images(path, &listing) {
@@ -56,14 +59,14 @@ impl Support {
         if count > MOST_EXAMPLES {
             return Err(too_many(count));
         }
-        let mut images: Vec<Option<Image>> = vec![None; count];
+        let mut views: Vec<Option<View>> = vec![None; count];
         let mut bad = listing.bad.clone();
         for (t, tree) in listing.trees.iter().enumerate() {
             let items: Vec<usize> = (0..count).filter(|&i| listing.items[i].tree == t).collect();
             let wanted: Vec<&str> = items.iter().map(|&i| listing.items[i].path.as_str()).collect();
             tree.stream(&wanted, MAX_FILE_BYTES, &mut |index, read: std::result::Result<Vec<u8>, Fault>| {
-                match read.and_then(|bytes| decode(&bytes)) {
-                    Ok(image) => images[items[index]] = Some(image),
+                match read.and_then(|bytes| intake.view(model, &bytes)) {
+                    Ok(view) => views[items[index]] = Some(view),
                     Err(fault) => bad.push(BadFile { path: tree.display(wanted[index]), fault }),
                 }
                 true
@@ -73,9 +76,9 @@ impl Support {
             return Err(siskin_data::Error::BadFile { file: file.clone() }.into());
         }
         let classes = listing.classes.iter().map(|c| c.name.clone()).collect();
-        let examples = listing.items.into_iter().zip(images);
+        let examples = listing.items.into_iter().zip(views);
         let examples = examples
-            .filter_map(|(item, image)| Some(Example { name: item.name, class: item.class, image: image? }));
+            .filter_map(|(item, view)| Some(Example { name: item.name, class: item.class, view: view? }));
         let support = Support::new(classes, examples.collect())?;
         Ok(Support { bad, ignored, ..support })
     }
@@ -186,15 +189,19 @@ mod tests {
 
     const GREY: &[u8] = b"P2 1 1 255 7";
 
+    fn read(path: &Path, on_bad: OnBadImage) -> Result<Support> {
+        Support::read(path, on_bad, &Model::open(crate::EMBEDDED[0].0).unwrap(), &Intake::default())
+    }
+
     #[test]
     fn unequal_classes_are_read_and_bad_files_named() {
         let files = [("cat/1.pgm", GREY), ("dog/1.pgm", GREY), ("dog/2.pgm", GREY), ("dog/3.png", b"no")];
         let dir = folder(&files);
-        let support = Support::read(dir.path(), OnBadImage::Skip).unwrap();
+        let support = read(dir.path(), OnBadImage::Skip).unwrap();
         assert_eq!(support.classes(), ["cat", "dog"]);
         assert_eq!(support.examples().iter().map(|e| e.class).collect::<Vec<_>>(), [0, 1, 1]);
         assert_eq!(support.bad().len(), 1);
-        let error = Support::read(dir.path(), OnBadImage::Error).unwrap_err().to_string();
+        let error = read(dir.path(), OnBadImage::Error).unwrap_err().to_string();
         assert!(error.contains("3.png"), "{error}");
     }
 
@@ -215,20 +222,20 @@ mod tests {
     #[test]
     fn what_makes_no_task_is_said() {
         let one = folder(&[("cat/1.pgm", GREY)]);
-        let error = Support::read(one.path(), OnBadImage::Skip).unwrap_err().to_string();
+        let error = read(one.path(), OnBadImage::Skip).unwrap_err().to_string();
         assert!(error.contains("only the class `cat` was given"), "{error}");
         let empty = folder(&[("cat/1.pgm", GREY), ("dog/1.pgm", b"")]);
-        let error = Support::read(empty.path(), OnBadImage::Skip).unwrap_err().to_string();
+        let error = read(empty.path(), OnBadImage::Skip).unwrap_err().to_string();
         assert!(error.contains("`dog` has no example"), "{error}");
         let files = [("cat/1.pgm", GREY), ("dog/1.pgm", GREY), ("cow/1.txt", b"x"), ("stray.pgm", GREY)];
         let stray = folder(&files);
-        let error = Support::read(stray.path(), OnBadImage::Error).unwrap_err().to_string();
+        let error = read(stray.path(), OnBadImage::Error).unwrap_err().to_string();
         assert!(error.contains("cow has no image"), "{error}");
-        let support = Support::read(stray.path(), OnBadImage::Skip).unwrap();
+        let support = read(stray.path(), OnBadImage::Skip).unwrap();
         let ignored: Vec<&str> = support.ignored().iter().map(|n| n.rsplit('/').next().unwrap()).collect();
         assert_eq!(ignored, ["1.txt", "stray.pgm", "cow"]);
         let phone = folder(&[("cat/1.pgm", GREY), ("dog/1.pgm", GREY), ("dog/2.HEIC", b"x")]);
-        let error = Support::read(phone.path(), OnBadImage::Error).unwrap_err().to_string();
+        let error = read(phone.path(), OnBadImage::Error).unwrap_err().to_string();
         assert!(error.contains("2.HEIC") && error.contains("JPEG"), "{error}");
         assert!(check(&["a".into(), "a".into()], &[0, 1]).unwrap_err().to_string().contains("two classes"));
         assert!(check(&["a".into(), "b".into()], &[0, 1, 2]).is_err());

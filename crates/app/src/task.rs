@@ -50,8 +50,7 @@ impl Task {
 
     /// [`Task::adapt`] that ends with [`Error::Stopped`] soon after somebody sets `stop`.
     pub fn adapt_until(model: &Model, support: &Support, title: &str, stop: &AtomicBool) -> Result<Task> {
-        let images: Vec<_> = support.examples().iter().map(|e| e.image.clone()).collect();
-        let features = model.embed(&images)?;
+        let features = model.embed(support.examples().iter().map(|e| &e.view))?;
         let labels: Vec<usize> = support.examples().iter().map(|e| e.class).collect();
         let names = support.examples().iter().map(|e| e.name.clone()).collect();
         let (classes, gp) = (support.classes().to_vec(), model.head());

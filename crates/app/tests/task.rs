@@ -1,6 +1,6 @@
 //! From labelled images to answers and back from a file, with the embedded model.
 
-use siskin_app::{EMBEDDED, Error, Example, Image, Model, Origin, Rules, Support, Task};
+use siskin_app::{EMBEDDED, Error, Example, Image, Model, Origin, Rules, Support, Task, View};
 use siskin_data::Embeddings;
 
 /// A white sheet with black strokes that differ by class, moved a little by `shift`.
@@ -22,9 +22,12 @@ fn drawing(class: usize, shift: i32) -> Image {
     Image { width: 105, height: 105, channels: 1, pixels }
 }
 
-fn support(shots: &[usize]) -> Support {
+fn support(model: &Model, shots: &[usize]) -> Support {
     let examples = shots.iter().enumerate().flat_map(|(class, &n)| {
-        (0..n).map(move |i| Example { name: format!("{class}-{i}"), class, image: drawing(class, i as i32) })
+        (0..n).map(move |i| {
+            let view = model.view(&drawing(class, i as i32));
+            Example { name: format!("{class}-{i}"), class, view }
+        })
     });
     Support::new((0..shots.len()).map(|c| format!("class {c}")).collect(), examples.collect()).unwrap()
 }
@@ -36,14 +39,14 @@ fn find(bytes: &[u8], part: &[u8]) -> usize {
 #[test]
 fn a_task_answers_rightly_and_the_same_after_a_file() {
     let model = Model::open(EMBEDDED[0].0).unwrap();
-    let task = Task::adapt(&model, &support(&[1, 2, 1, 3]), "strokes").unwrap();
+    let task = Task::adapt(&model, &support(&model, &[1, 2, 1, 3]), "strokes").unwrap();
     assert!(
         matches!(task.calibration().origin, Origin::Validation { .. }),
         "{:?}",
         task.calibration().origin
     );
     assert_eq!(task.calibration().held_out.unwrap().1, 5, "the two classes with several examples");
-    let queries: Vec<Image> = (0..4).map(|class| drawing(class, -3)).collect();
+    let queries: Vec<View> = (0..4).map(|class| model.view(&drawing(class, -3))).collect();
     let features = model.embed(&queries).unwrap();
     let answers = task.predict(&features).unwrap();
     for (class, answer) in answers.iter().enumerate() {
@@ -71,7 +74,7 @@ fn a_task_answers_rightly_and_the_same_after_a_file() {
 #[test]
 fn damaged_files_are_refused_with_a_reason() {
     let model = Model::open(EMBEDDED[0].0).unwrap();
-    let whole = Task::adapt(&model, &support(&[1, 1]), "t").unwrap().to_bytes().unwrap();
+    let whole = Task::adapt(&model, &support(&model, &[1, 1]), "t").unwrap().to_bytes().unwrap();
     let refused = |bytes: &[u8]| Task::from_bytes(bytes, "x.task").unwrap_err().to_string();
     for cut in [0, 7, 100, whole.len() / 2, whole.len() - 1] {
         assert!(refused(&whole[..cut]).contains("not a whole one"), "{cut}: {}", refused(&whole[..cut]));
@@ -94,7 +97,7 @@ fn damaged_files_are_refused_with_a_reason() {
 #[test]
 fn a_task_and_another_model_do_not_mix() {
     let model = Model::open(EMBEDDED[0].0).unwrap();
-    let task = Task::adapt(&model, &support(&[1, 1]), "t").unwrap();
+    let task = Task::adapt(&model, &support(&model, &[1, 1]), "t").unwrap();
     // The same model with a hyperparameter changed in its config is another model.
     let mut bytes = model.to_bytes().unwrap();
     let at = find(&bytes, b"seed = 0");

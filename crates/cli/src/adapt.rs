@@ -1,7 +1,7 @@
 //! `siskin adapt`: from labelled examples to a task file.
 
 use crate::data::source::OnBad;
-use siskin_app::{EMBEDDED, Model, Support, Task, title_of};
+use siskin_app::{EMBEDDED, Intake, Model, Support, Task, title_of};
 use siskin_data::OnBadImage;
 use siskin_data::source::embeddings;
 use std::path::PathBuf;
@@ -45,8 +45,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             Some(OnBad::Skip) => OnBadImage::Skip,
             Some(OnBad::Error) | None => OnBadImage::Error,
         };
-        let support = Support::read(&args.examples, on_bad)?;
         let model = Model::open(args.model.as_deref().unwrap_or(EMBEDDED[0].0))?;
+        let support = Support::read(&args.examples, on_bad, &model, &Intake::default())?;
+        if let Some(mismatch) = model.mismatch(support.examples().iter().map(|e| &e.view.look)) {
+            eprintln!("WARNING: {mismatch}");
+        }
         let bad = support.bad().iter().map(ToString::to_string);
         let ignored = support.ignored().iter().map(|name| format!("{name}: no image of a class"));
         (Task::adapt(&model, &support, &title_of(&args.examples))?, bad.chain(ignored).collect(), "IMAGE...")

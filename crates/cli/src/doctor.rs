@@ -1,7 +1,7 @@
 //! `siskin doctor`: what this machine can do.
 
 use crate::data::source::CacheArgs;
-use siskin_app::{EMBEDDED, Example, Image, Model, Support, Task};
+use siskin_app::{EMBEDDED, Example, Image, Model, Support, Task, View};
 use siskin_nn::DeviceChoice;
 use std::path::Path;
 use std::time::Instant;
@@ -72,15 +72,16 @@ fn try_out(model: &Model) -> anyhow::Result<String> {
         let pixels = (0..side * side).flat_map(|i| std::iter::repeat_n(pixel(i), channels)).collect();
         Image { width: side, height: side, channels: channels as u8, pixels }
     };
-    let examples: Vec<Example> =
-        (0..5).map(|k| Example { name: format!("{k}"), class: k as usize, image: image(k) }).collect();
+    let examples: Vec<Example> = (0..5)
+        .map(|k| Example { name: format!("{k}"), class: k as usize, view: model.view(&image(k)) })
+        .collect();
     let support = Support::new((0..5).map(|k| format!("pattern {k}")).collect(), examples)?;
     let start = Instant::now();
     let task = Task::adapt(model, &support, "patterns")?;
     let adapted = start.elapsed();
-    let images: Vec<Image> = (0..5).map(image).collect();
     let start = Instant::now();
-    let answers = task.predict(&model.embed(&images)?)?;
+    let views: Vec<View> = (0..5).map(|k| model.view(&image(k))).collect();
+    let answers = task.predict(&model.embed(&views)?)?;
     let predicted = start.elapsed() / 5;
     let right = answers.iter().enumerate().filter(|(k, answer)| answer.label == *k).count();
     anyhow::ensure!(

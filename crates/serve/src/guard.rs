@@ -1,12 +1,14 @@
-//! Who may ask: a bearer token; and without one, only pages and programs of this machine.
+//! Who may ask, and how: a bearer token, and without one only pages and programs of this machine; methods that are known, paths
+//! of bounded length.
 
 use crate::App;
 use crate::error::{Answer, Refusal};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The rule of a server.
 pub struct Guard {
@@ -66,11 +68,47 @@ fn is_local(name: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || number.is_ok_and(|ip| ip.is_loopback())
 }
 
-/// The layer before all of `/v1` and `/metrics`.
+/// What anyone may ask for: the page, the description of the API, and whether the server lives.
+const OPEN: [&str; 3] = ["/", "/openapi.json", "/health"];
+/// Methods that the server knows. Others are refused before anything is remembered of them.
+const METHODS: [Method; 7] =
+    [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
+/// Most bytes of a path with its query.
+const MAX_URI: usize = 4096;
+/// Most bytes of all headers: a browser may bring cookies of other servers of this machine.
+const MAX_HEADERS: usize = 32 << 10;
+
+/// The outermost layer: what it refuses reaches neither a route nor the counters by route.
 pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    match app.guard.check(request.headers()) {
+    match admit(&app.guard, &request) {
         Ok(()) => next.run(request).await,
-        Err(refusal) => refusal.into_response(),
+        Err(refusal) => {
+            app.metrics.refused.fetch_add(1, Ordering::Relaxed);
+            refusal.into_response()
+        }
+    }
+}
+
+fn admit(guard: &Guard, request: &Request) -> Answer<()> {
+    if !METHODS.contains(request.method()) {
+        return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, "this method is not known; see /openapi.json"));
+    }
+    let uri = request.uri();
+    if uri.path().len() + uri.query().map_or(0, str::len) > MAX_URI {
+        return Err(Refusal::new(
+            StatusCode::URI_TOO_LONG,
+            format!("a path may have at most {MAX_URI} bytes"),
+        ));
+    }
+    let headers: usize =
+        request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if headers > MAX_HEADERS {
+        let why = format!("headers may have at most {MAX_HEADERS} bytes together");
+        return Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why));
+    }
+    match OPEN.contains(&uri.path()) {
+        true => Ok(()),
+        false => guard.check(request.headers()),
     }
 }
 

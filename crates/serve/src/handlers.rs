@@ -8,24 +8,16 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use siskin_app::{Example, Image, Model, Row, Rules, Support, Task, decode_within};
+use siskin_app::{Example, Model, Row, Rules, Support, Task, View};
+use siskin_data::image::decode::claim;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 type Shared = State<Arc<App>>;
-
-/// The page. It brings everything along: its scripts and styles may come from nowhere else.
-pub async fn page() -> Response {
-    let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data: blob:; \
-                  connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-    let mut response = Html(include_str!("page/index.html")).into_response();
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-    response
-}
 
 /// The description of the API.
 pub async fn openapi() -> Response {
@@ -170,25 +162,27 @@ pub async fn create(
             found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, format!("there is no model `{name}`")))?
         }
     };
-    check_count(&app, given.len())?;
+    check_images(&app, given.iter().map(|g| &g.bytes))?;
     let shared = app.clone();
-    let entry = app.work.run(move |late| {
+    let made = app.work.run(move |late| {
         let _room = read.room;
+        let network = &shared.models[model];
         let examples = given.into_iter().map(|g| {
-            let image =
-                decode(&shared, &g.bytes).map_err(|why| Refusal::bad(format!("{}: {why}", g.name)))?;
-            Ok(Example { name: g.name, class: g.class, image })
+            let view = view(&shared, network, &g.bytes, late)?;
+            let view = view.map_err(|why| Refusal::bad(format!("{}: {why}", g.name)))?;
+            Ok(Example { name: g.name, class: g.class, view })
         });
         let support = Support::new(classes, examples.collect::<Answer<Vec<_>>>()?)?;
-        let task = Task::adapt_until(&shared.models[model], &support, &settings.name, late)?;
+        let task = Task::adapt_until(network, &support, &settings.name, late)?;
         // Nobody would learn its name.
-        if late.load(Ordering::Relaxed) {
-            return Err(siskin_app::Error::Stopped.into());
-        }
-        shared.tasks.add(task, model, settings.keep)
+        stop_if(late)?;
+        let mismatch = network.mismatch(support.examples().iter().map(|e| &e.view.look));
+        Ok((shared.tasks.add(task, model, settings.keep)?, mismatch))
     });
-    let entry = entry.await?;
-    let mut response = (StatusCode::CREATED, Json(about_task(&app, &entry))).into_response();
+    let (entry, mismatch) = made.await?;
+    let mut about = about_task(&app, &entry);
+    about["warnings"] = warnings(mismatch);
+    let mut response = (StatusCode::CREATED, Json(about)).into_response();
     if let Ok(place) = HeaderValue::from_str(&format!("/v1/tasks/{}", entry.id)) {
         response.headers_mut().insert(header::LOCATION, place);
     }
@@ -281,33 +275,36 @@ pub async fn predict(
     let entry = app.tasks.get(&id)?;
     let read = body::read(&app, request).await?;
     let (asked, images) = images(&app, &read.headers, read.bytes.clone(), asked).await?;
-    check_count(&app, images.len())?;
+    check_images(&app, images.iter())?;
     let abstain = Some(asked.abstain).filter(|rate| *rate != 0.0);
     let rules = Rules { level: asked.level, abstain, min_probability: asked.min_probability };
     let ruling = entry.task.rules(&rules)?;
     let notes = ruling.notes().to_vec();
     let shared = app.clone();
-    let answered = app.work.run(move |_| {
+    let answered = app.work.run(move |late| {
         let _room = read.room;
-        let decoded: Vec<Result<Image, String>> = images.iter().map(|bytes| decode(&shared, bytes)).collect();
-        let good: Vec<Image> = decoded.iter().filter_map(|image| image.as_ref().ok()).cloned().collect();
+        let model = &shared.models[entry.model];
+        let views = images.iter().map(|bytes| view(&shared, model, bytes, late));
+        let views = views.collect::<Answer<Vec<Result<View, String>>>>()?;
+        let good: Vec<&View> = views.iter().filter_map(|view| view.as_ref().ok()).collect();
+        let mismatch = model.mismatch(good.iter().map(|view| &view.look));
+        shared.metrics.predictions.fetch_add(good.len() as u64, Ordering::Relaxed);
+        shared.metrics.bad_images.fetch_add((views.len() - good.len()) as u64, Ordering::Relaxed);
         let mut rows = match good.is_empty() {
             true => Vec::new(),
-            false => {
-                let features = shared.models[entry.model].embed(&good)?;
-                entry.task.rows(&features, &ruling, asked.explain)?
-            }
+            false => entry.task.rows(&model.embed(good)?, &ruling, asked.explain)?,
         }
         .into_iter();
-        shared.metrics.predictions.fetch_add(good.len() as u64, Ordering::Relaxed);
-        shared.metrics.bad_images.fetch_add((decoded.len() - good.len()) as u64, Ordering::Relaxed);
-        let said = |image: Result<Image, String>| match image {
+        let said = |view: Result<View, String>| match view {
             Err(error) => Said::Error { error },
             Ok(_) => rows.next().map_or(Said::Error { error: "no answer came".into() }, Said::Row),
         };
-        Ok(decoded.into_iter().map(said).collect::<Vec<_>>())
+        Ok((views.into_iter().map(said).collect::<Vec<_>>(), mismatch))
     });
-    Ok(Json(json!({ "task": id, "predictions": answered.await?, "notes": notes })))
+    let (predictions, mismatch) = answered.await?;
+    Ok(Json(json!({
+        "task": id, "predictions": predictions, "notes": notes, "warnings": warnings(mismatch),
+    })))
 }
 
 async fn images(app: &App, headers: &HeaderMap, bytes: Bytes, asked: Asked) -> Answer<(Asked, Vec<Bytes>)> {
@@ -325,19 +322,44 @@ async fn images(app: &App, headers: &HeaderMap, bytes: Bytes, asked: Asked) -> A
     }
 }
 
-fn check_count(app: &App, count: usize) -> Answer<()> {
-    let most = app.limits.max_images;
-    match count {
-        0 => Err(Refusal::bad("there is no image in the request")),
-        _ if count > most => {
-            Err(Refusal::bad(format!("{count} images were sent; at most {most} are taken at a time")))
-        }
-        _ => Ok(()),
+/// Refuses a request with too many images, or too many pixels by what their headers claim. What is no image claims none: it
+/// is refused when its turn comes.
+fn check_images<'a>(app: &App, images: impl ExactSizeIterator<Item = &'a Bytes>) -> Answer<()> {
+    let (count, most) = (images.len(), app.limits.max_images);
+    if count == 0 {
+        return Err(Refusal::bad("there is no image in the request"));
+    }
+    if count > most {
+        return Err(Refusal::bad(format!("{count} images were sent; at most {most} are taken at a time")));
+    }
+    let (pixels, most) =
+        (images.map(|bytes| claim(bytes).map_or(0, |c| c.pixels())).sum::<u64>(), app.limits.request_pixels);
+    if pixels > most {
+        let why = format!(
+            "the images have {} megapixels together, at most {} are taken at a time; send fewer or smaller ones",
+            pixels / 1_000_000,
+            most / 1_000_000
+        );
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why));
+    }
+    Ok(())
+}
+
+/// What the network sees of an image, or why nothing; an error of the request once nobody waits for its answer.
+fn view(app: &App, model: &Model, bytes: &[u8], late: &AtomicBool) -> Answer<Result<View, String>> {
+    stop_if(late)?;
+    Ok(app.intake.view(model, bytes).map_err(|fault| format!("{fault}; {}", fault.advice())))
+}
+
+fn stop_if(late: &AtomicBool) -> Answer<()> {
+    match late.load(Ordering::Relaxed) {
+        true => Err(siskin_app::Error::Stopped.into()),
+        false => Ok(()),
     }
 }
 
-fn decode(app: &App, bytes: &[u8]) -> Result<Image, String> {
-    decode_within(bytes, app.limits.max_pixels).map_err(|fault| format!("{fault}; {}", fault.advice()))
+fn warnings(mismatch: Option<siskin_app::Mismatch>) -> Value {
+    mismatch.iter().map(ToString::to_string).collect()
 }
 
 /// A path of ours, but nothing that can be done with it.

@@ -3,8 +3,9 @@
 //! `POST /v1/tasks` takes labelled images and answers with a task; `POST /v1/tasks/{id}/predict` takes images and
 //! answers with calibrated probabilities. `/openapi.json` describes everything.
 //!
-//! Memory is bounded: bodies by [`Limits::max_body`] each and [`Limits::body_budget`] together, images by their pixels,
-//! tasks by their number; at most one image a core is decoded at a time. Work runs off the threads that serve connections.
+//! Memory is bounded: bodies by [`Limits::max_body`] each and [`Limits::body_budget`] together, images by their pixels
+//! ([`Limits::max_pixels`], [`Limits::request_pixels`]) and by [`Limits::decode_budget`] together, tasks by their number.
+//! At most one image per core is decoded at a time, and only what a network sees of it is kept. Work runs off the threads that serve connections.
 
 mod body;
 mod error;
@@ -12,6 +13,7 @@ mod guard;
 mod handlers;
 mod metrics;
 mod options;
+mod page;
 mod server;
 mod store;
 mod work;
@@ -26,6 +28,7 @@ struct App {
     tasks: store::Tasks,
     limits: Limits,
     work: work::Work,
+    intake: siskin_app::Intake,
     metrics: metrics::Metrics,
     guard: guard::Guard,
 }

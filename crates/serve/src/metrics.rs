@@ -2,6 +2,7 @@
 
 use crate::App;
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 use std::collections::BTreeMap;
@@ -20,12 +21,45 @@ struct Times {
     count: u64,
 }
 
+/// A method and a route of ours: their number is bounded, whatever is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Route {
+    method: &'static str,
+    path: String,
+}
+
+impl Route {
+    fn of(request: &Request) -> Route {
+        let method = match *request.method() {
+            Method::GET => "GET",
+            Method::HEAD => "HEAD",
+            Method::POST => "POST",
+            Method::PUT => "PUT",
+            Method::PATCH => "PATCH",
+            Method::DELETE => "DELETE",
+            Method::OPTIONS => "OPTIONS",
+            _ => "OTHER",
+        };
+        // Paths that match no route share one name.
+        let path = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str);
+        Route { method, path: path.into() }
+    }
+}
+
+impl std::fmt::Display for Route {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.method, self.path)
+    }
+}
+
 /// All counters of a server.
 #[derive(Default)]
 pub struct Metrics {
-    requests: Mutex<BTreeMap<(String, u16), u64>>,
-    times: Mutex<BTreeMap<String, Times>>,
+    requests: Mutex<BTreeMap<(Route, u16), u64>>,
+    times: Mutex<BTreeMap<Route, Times>>,
     under_way: AtomicI64,
+    /// Requests that the guard refused.
+    pub refused: AtomicU64,
     /// Images answered.
     pub predictions: AtomicU64,
     /// Images that could not be read.
@@ -33,14 +67,14 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    fn finish(&self, route: &str, status: u16, took: Duration) {
+    fn finish(&self, route: Route, status: u16, took: Duration) {
         let seconds = took.as_secs_f64();
         // A poisoned lock means that another thread panicked between two additions; the counts are still counts.
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        *requests.entry((route.to_owned(), status)).or_default() += 1;
+        *requests.entry((route.clone(), status)).or_default() += 1;
         drop(requests);
         let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        let times = times.entry(route.to_owned()).or_default();
+        let times = times.entry(route).or_default();
         for (count, edge) in times.counts.iter_mut().zip(EDGES) {
             *count += u64::from(seconds <= edge);
         }
@@ -79,6 +113,12 @@ impl Metrics {
             ),
             ("siskin_tasks", "gauge", "Tasks held.", tasks as u64),
             (
+                "siskin_refused_total",
+                "counter",
+                "Requests refused before any route: no token, a foreign host or origin, an unknown method.",
+                self.refused.load(Ordering::Relaxed),
+            ),
+            (
                 "siskin_predictions_total",
                 "counter",
                 "Images answered.",
@@ -108,14 +148,13 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// The layer around all routes. Paths that match no route share one name, so that their number is bounded.
+/// The layer around all routes, within the guard.
 pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let path = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str);
-    let route = format!("{} {path}", request.method());
+    let route = Route::of(&request);
     app.metrics.under_way.fetch_add(1, Ordering::Relaxed);
     let _under_way = UnderWay(&app.metrics.under_way);
     let start = Instant::now();
     let response = next.run(request).await;
-    app.metrics.finish(&route, response.status().as_u16(), start.elapsed());
+    app.metrics.finish(route, response.status().as_u16(), start.elapsed());
     response
 }

@@ -26,8 +26,12 @@ pub struct Limits {
     pub max_body: usize,
     /// Bytes of all bodies that are in memory at the same time; further requests wait before theirs is read.
     pub body_budget: usize,
-    /// Pixels of one image.
+    /// Pixels of one image, by its header.
     pub max_pixels: u64,
+    /// Pixels of all images of one request, by their headers.
+    pub request_pixels: u64,
+    /// Bytes for images that are being decoded, of all requests together.
+    pub decode_budget: u64,
     /// Images of one request.
     pub max_images: usize,
     /// Tasks that are kept.
@@ -43,12 +47,15 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 32 MB a body, 256 MB of bodies, 25 megapixels an image, 500 images a request, 1,000 tasks, 4,096 connections.
+    /// 32 MB per body, 256 MB of bodies, 25 megapixels per image, 500 images and 250 megapixels per
+    /// request, 1 GB for images that are being decoded, 1,000 tasks, 4,096 connections.
     fn default() -> Self {
         Limits {
             max_body: 32 << 20,
             body_budget: 256 << 20,
             max_pixels: 25_000_000,
+            request_pixels: 250_000_000,
+            decode_budget: siskin_app::Intake::MEMORY,
             max_images: 500,
             max_tasks: 1_000,
             max_connections: 4_096,

@@ -1,7 +1,7 @@
 //! The server itself: start, connections, stop.
 
 use crate::error::{Error, Result};
-use crate::{App, guard, handlers, metrics, options::Options, store::Tasks, work::Work};
+use crate::{App, guard, handlers, metrics, options::Options, page, store::Tasks, work::Work};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
@@ -9,7 +9,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use siskin_app::Model;
+use siskin_app::{Intake, Model};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,8 +17,10 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Semaphore;
 
-/// Most bytes of the head of a request.
+/// Bytes of the head of a request beyond which no more is read. The guard is stricter.
 const MAX_HEAD: usize = 64 << 10;
+/// Most header lines of a request.
+const MAX_HEADER_LINES: usize = 64;
 
 /// A server that listens, but does not answer yet.
 pub struct Server {
@@ -55,6 +57,7 @@ impl Server {
             tasks,
             limits: options.limits,
             work: Work::new(&options.limits),
+            intake: Intake::new(options.limits.max_pixels, options.limits.decode_budget),
             metrics: metrics::Metrics::default(),
             guard: guard::Guard::new(options.token.as_deref()),
         };
@@ -85,7 +88,10 @@ impl Server {
         let limits = self.app.limits;
         let service = TowerToHyperService::new(routes(self.app));
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(limits.read_timeout).max_buf_size(MAX_HEAD);
+        http.timer(TokioTimer::new())
+            .header_read_timeout(limits.read_timeout)
+            .max_buf_size(MAX_HEAD)
+            .max_headers(MAX_HEADER_LINES);
         let graceful = GracefulShutdown::new();
         let room = Arc::new(Semaphore::new(limits.max_connections));
         let mut stop = std::pin::pin!(stop);
@@ -121,22 +127,20 @@ impl Server {
 }
 
 fn routes(app: Arc<App>) -> Router {
-    let guarded = Router::new()
+    Router::new()
+        .route("/", get(page::show))
+        .route("/openapi.json", get(handlers::openapi))
+        .route("/health", get(handlers::health))
         .route("/metrics", get(handlers::metrics))
         .route("/v1/models", get(handlers::models))
         .route("/v1/tasks", get(handlers::list).post(handlers::create))
         .route("/v1/tasks/{id}", get(handlers::show))
         .route("/v1/tasks/{id}", delete(handlers::delete))
         .route("/v1/tasks/{id}/predict", post(handlers::predict))
-        .layer(from_fn_with_state(app.clone(), guard::layer));
-    Router::new()
-        .route("/", get(handlers::page))
-        .route("/openapi.json", get(handlers::openapi))
-        .route("/health", get(handlers::health))
-        .merge(guarded)
         .fallback(handlers::nowhere)
         .method_not_allowed_fallback(handlers::not_so)
         .layer(from_fn_with_state(app.clone(), metrics::layer))
+        .layer(from_fn_with_state(app.clone(), guard::layer))
         .with_state(app)
 }
 

@@ -6,7 +6,7 @@ mod table;
 use anyhow::Context;
 use clap::ValueEnum;
 use rows::{Said, Told};
-use siskin_app::{Features, Image, Input, Inputs, Model, Row, Rules, Ruling, Task};
+use siskin_app::{Features, Input, Inputs, Intake, Model, Row, Rules, Ruling, Task, View};
 use siskin_data::source::embeddings;
 use std::io::{BufRead, BufWriter};
 use std::path::PathBuf;
@@ -120,25 +120,28 @@ fn images(args: &Args, asked: &Asked<'_>, said: &mut dyn Said) -> anyhow::Result
     let given: Vec<PathBuf> = args.inputs.iter().filter(|p| p.as_os_str() != "-").cloned().collect();
     let lines: Option<Box<dyn BufRead>> =
         (given.len() < args.inputs.len()).then(|| Box::new(std::io::stdin().lock()) as _);
-    let mut inputs = Inputs::new(&given, lines);
-    let (mut count, mut bad) = (0, 0);
+    let (mut inputs, intake) = (Inputs::new(&given, lines), Intake::default());
+    let (mut count, mut bad, mut warned) = (0, 0, false);
     loop {
-        let batch = inputs.batch(BATCH)?;
+        let batch = inputs.batch(BATCH, &model, &intake)?;
         if batch.is_empty() {
             said.end()?;
             return Ok((count, bad));
         }
-        let images: Vec<Image> =
-            batch.iter().filter_map(|input| input.image.as_ref().ok()).cloned().collect();
-        let mut good = match images.is_empty() {
+        let views: Vec<&View> = batch.iter().filter_map(|input| input.view.as_ref().ok()).collect();
+        if let Some(mismatch) = model.mismatch(views.iter().map(|view| &view.look)).filter(|_| !warned) {
+            eprintln!("WARNING: {mismatch}");
+            warned = true;
+        }
+        let mut good = match views.is_empty() {
             true => Vec::new(),
-            false => asked.rows(&model.embed(&images)?)?,
+            false => asked.rows(&model.embed(views)?)?,
         }
         .into_iter();
         let rows: Vec<Told> = batch
             .into_iter()
-            .map(|Input { path, image }| {
-                let row = match image {
+            .map(|Input { path, view }| {
+                let row = match view {
                     Ok(_) => good.next().ok_or_else(|| "no answer came".to_string()),
                     Err(fault) => Err(format!("{fault}; {}", fault.advice())),
                 };

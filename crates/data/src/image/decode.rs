@@ -21,20 +21,51 @@ const MAX_ALLOC: u64 = 1 << 30;
 /// Decodes an image; if its shorter side is longer than `shorter_side`, it is made smaller so that it is not,
 /// the aspect ratio kept.
 pub fn decode(bytes: &[u8], shorter_side: Option<u32>) -> Result<Image, Fault> {
-    decode_within(bytes, shorter_side, MAX_PIXELS)
+    decode_if(bytes, shorter_side, |_| Ok(()))
 }
 
-/// [`decode`] with another bound on the number of pixels, of at most [`MAX_PIXELS`].
-pub fn decode_within(bytes: &[u8], shorter_side: Option<u32>, max_pixels: u64) -> Result<Image, Fault> {
-    if bytes.is_empty() {
-        return Err(Fault::Empty);
+/// What a header claims of its image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Most memory that decoding needs at any moment, in bytes: the image three times over (as decoded, and turned
+    /// or in the decoder's own buffers) and once more with 8 bits.
+    pub memory: u64,
+}
+
+impl Claim {
+    /// Width x height.
+    pub fn pixels(&self) -> u64 {
+        u64::from(self.width) * u64::from(self.height)
     }
-    // The decoders are fuzzed, but if one of them panics all the same, that is a bad file and not the end of an import.
-    let decoded = catch_unwind(AssertUnwindSafe(|| decode_full(bytes, max_pixels.min(MAX_PIXELS))))
-        .unwrap_or_else(|_| {
-            Err(Fault::Decode { reason: "the decoder gave up in an unforeseen way".into() })
-        })?;
-    Ok(shrunk(eight_bit(decoded), shorter_side))
+}
+
+/// Reads the header alone. Images of more than [`MAX_PIXELS`] are refused.
+pub fn claim(bytes: &[u8]) -> Result<Claim, Fault> {
+    guarded(|| Opened::new(bytes).map(|opened| opened.claim))
+}
+
+/// [`decode`] with a word before memory for the pixels is taken: what `admit` refuses is not decoded. What it returns is
+/// held until the image has been made smaller.
+pub fn decode_if<Permit>(
+    bytes: &[u8],
+    shorter_side: Option<u32>,
+    admit: impl FnOnce(&Claim) -> Result<Permit, Fault>,
+) -> Result<Image, Fault> {
+    guarded(|| {
+        let opened = Opened::new(bytes)?;
+        let _permit = admit(&opened.claim)?;
+        Ok(shrunk(eight_bit(opened.decode(bytes)?), shorter_side))
+    })
+}
+
+/// The decoders are fuzzed, but if one of them panics all the same, that is a bad file and not the end of an import.
+fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(Fault::Decode { reason: "the decoder gave up in an unforeseen way".into() }))
 }
 
 /// An image from pixels in memory, `[height, width, channels]`, treated as those of a file. `channels` from 1 to 4: grey, grey
@@ -92,27 +123,46 @@ fn bounded(width: u32, height: u32, side: u32) -> (u32, u32) {
     (scaled(width), scaled(height))
 }
 
-fn decode_full(bytes: &[u8], max_pixels: u64) -> Result<DynamicImage, Fault> {
-    let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(refused)?;
-    let format = reader.format().ok_or(Fault::UnknownFormat)?;
-    let mut limits = Limits::default();
-    limits.max_alloc = Some(MAX_ALLOC);
-    reader.limits(limits.clone());
-    let mut decoder = reader.into_decoder().map_err(fault)?;
-    let (width, height) = decoder.dimensions();
-    if u64::from(width) * u64::from(height) > max_pixels {
-        return Err(Fault::TooManyPixels { width, height, limit: max_pixels });
+/// A file whose header was read and whose pixels were not.
+struct Opened<'a> {
+    decoder: Box<dyn ImageDecoder + 'a>,
+    format: ImageFormat,
+    limits: Limits,
+    claim: Claim,
+}
+
+impl<'a> Opened<'a> {
+    fn new(bytes: &'a [u8]) -> Result<Opened<'a>, Fault> {
+        if bytes.is_empty() {
+            return Err(Fault::Empty);
+        }
+        let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(refused)?;
+        let format = reader.format().ok_or(Fault::UnknownFormat)?;
+        let mut limits = Limits::default();
+        limits.max_alloc = Some(MAX_ALLOC);
+        reader.limits(limits.clone());
+        let decoder = reader.into_decoder().map_err(fault)?;
+        let (width, height) = decoder.dimensions();
+        let pixels = u64::from(width) * u64::from(height);
+        if pixels > MAX_PIXELS {
+            return Err(Fault::TooManyPixels { width, height, limit: MAX_PIXELS });
+        }
+        let claim = Claim { width, height, memory: 3 * decoder.total_bytes() + 4 * pixels };
+        Ok(Opened { decoder: Box::new(decoder), format, limits, claim })
     }
-    // The JPEG decoder paints what is missing grey and says nothing.
-    if format == ImageFormat::Jpeg && !jpeg_is_complete(bytes) {
-        return Err(Fault::Truncated);
+
+    fn decode(mut self, bytes: &[u8]) -> Result<DynamicImage, Fault> {
+        // The JPEG decoder paints what is missing grey and says nothing.
+        if self.format == ImageFormat::Jpeg && !jpeg_is_complete(bytes) {
+            return Err(Fault::Truncated);
+        }
+        self.limits.reserve(self.decoder.total_bytes()).map_err(fault)?;
+        self.decoder.set_limits(self.limits).map_err(fault)?;
+        let orientation = self.decoder.orientation().unwrap_or(Orientation::NoTransforms);
+        let mut image = DynamicImage::from_decoder(self.decoder).map_err(fault)?;
+        image.apply_orientation(orientation);
+        Ok(image)
     }
-    limits.reserve(decoder.total_bytes()).map_err(fault)?;
-    decoder.set_limits(limits).map_err(fault)?;
-    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let mut image = DynamicImage::from_decoder(decoder).map_err(fault)?;
-    image.apply_orientation(orientation);
-    Ok(image)
 }
 
 fn refused(error: impl std::fmt::Display) -> Fault {
@@ -360,6 +410,24 @@ mod tests {
         jpeg[frame + 5..frame + 7].copy_from_slice(&65_500u16.to_be_bytes());
         jpeg[frame + 7..frame + 9].copy_from_slice(&65_500u16.to_be_bytes());
         assert_eq!(decode(&jpeg, None), moon);
+    }
+
+    #[test]
+    fn what_is_not_admitted_is_not_decoded() {
+        let png = png(&[7; 30 * 20], 30, 20, ExtendedColorType::L8);
+        assert_eq!(claim(&png), Ok(Claim { width: 30, height: 20, memory: 7 * 600 }));
+        // Half of the pixels are missing, and nobody notices before they are decoded.
+        let half = &png[..png.len() / 2];
+        assert_eq!(claim(half).map(|c| c.pixels()), Ok(600));
+        let no = Fault::TooManyPixels { width: 30, height: 20, limit: 599 };
+        let bounded = |limit: u64| {
+            decode_if(half, None, |claim| if claim.pixels() > limit { Err(no.clone()) } else { Ok(()) })
+        };
+        assert_eq!(bounded(599), Err(no.clone()));
+        assert_eq!(bounded(600), Err(Fault::Truncated));
+        // 35 bytes that claim 65535 x 168 pixels.
+        let gif = b"GIF89a\xff\xff\xa8\x00\x80\x00\x00\xff\xff\xff\x00\x00\x00,\x00\x00\x00\x00\xff\xff\xa8\x00\x00\x02\x00\x3b";
+        assert_eq!((gif.len(), claim(gif).map(|c| c.pixels())), (32, Ok(65_535 * 168)));
     }
 
     fn crc32(bytes: &[u8]) -> u32 {

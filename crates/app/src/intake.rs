@@ -1,0 +1,144 @@
+//! From the bytes of a person's image to what a network sees, with bounds on memory that hold for the whole process.
+
+use crate::model::Model;
+use crate::view::View;
+use siskin_data::fault::Fault;
+use siskin_data::image::decode::{Claim, MAX_PIXELS, decode_if};
+use siskin_data::open::SHORTER_SIDE;
+use siskin_data::source::tree::MAX_FILE_BYTES;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Where images of people come in. One decoded image is held for each thread that decodes, and only until the network's view
+/// of it is made; all threads together keep within `memory`.
+pub struct Intake {
+    max_pixels: u64,
+    memory: Room,
+}
+
+impl Default for Intake {
+    /// 67 megapixels per image, 1 GB for all images that are being decoded.
+    fn default() -> Self {
+        Intake::new(MAX_PIXELS, Intake::MEMORY)
+    }
+}
+
+impl Intake {
+    /// Bytes for all images that are being decoded at the same time.
+    pub const MEMORY: u64 = 1 << 30;
+
+    /// `max_pixels`: of one image, at most [`MAX_PIXELS`]; `memory`: bytes for all that are being decoded. An image that
+    /// needs more memory than that is decoded alone.
+    pub fn new(max_pixels: u64, memory: u64) -> Intake {
+        Intake { max_pixels: max_pixels.min(MAX_PIXELS), memory: Room::new(memory) }
+    }
+
+    /// Decodes an image and makes the view that `model` has of it. The header alone decides whether it is small enough.
+    pub fn view(&self, model: &Model, bytes: &[u8]) -> Result<View, Fault> {
+        let image = decode_if(bytes, Some(SHORTER_SIDE), |claim| self.admit(claim))?;
+        Ok(model.view(&image))
+    }
+
+    /// Reads an image file and makes the view that `model` has of it.
+    pub fn view_file(&self, model: &Model, path: &Path) -> Result<View, Fault> {
+        self.view(model, &read(path)?)
+    }
+
+    fn admit(&self, claim: &Claim) -> Result<Permit<'_>, Fault> {
+        if claim.pixels() > self.max_pixels {
+            let Claim { width, height, .. } = *claim;
+            return Err(Fault::TooManyPixels { width, height, limit: self.max_pixels });
+        }
+        Ok(self.memory.claim(claim.memory))
+    }
+}
+
+/// Bytes that several threads share.
+struct Room {
+    all: u64,
+    free: Mutex<u64>,
+    freed: Condvar,
+}
+
+/// A part of a room, given back when dropped.
+struct Permit<'a> {
+    room: &'a Room,
+    bytes: u64,
+}
+
+impl Room {
+    fn new(all: u64) -> Room {
+        Room { all, free: Mutex::new(all), freed: Condvar::new() }
+    }
+
+    /// Waits until so many bytes are free. Who asks for more than there are gets all of them.
+    fn claim(&self, bytes: u64) -> Permit<'_> {
+        let bytes = bytes.min(self.all);
+        // A poisoned lock means that another thread panicked between two additions; the sum is still right.
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free =
+            self.freed.wait_while(free, |free| *free < bytes).unwrap_or_else(PoisonError::into_inner);
+        *free -= bytes;
+        Permit { room: self, bytes }
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *self.room.free.lock().unwrap_or_else(PoisonError::into_inner) += self.bytes;
+        self.room.freed.notify_all();
+    }
+}
+
+/// The bytes of a file, if they are not too many.
+fn read(path: &Path) -> Result<Vec<u8>, Fault> {
+    let unreadable = |e: std::io::Error| Fault::Unreadable { reason: e.to_string() };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    match bytes.len() as u64 > MAX_FILE_BYTES {
+        true => Err(Fault::TooManyBytes { bytes: bytes.len() as u64, limit: MAX_FILE_BYTES }),
+        false => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn threads_together_keep_within_the_room() {
+        let room = Room::new(100);
+        let (now, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for bytes in [40, 60, 70, 30, 500, 1] {
+                let (room, now, most) = (&room, &now, &most);
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        let permit = room.claim(bytes);
+                        let held = now.fetch_add(permit.bytes, Ordering::SeqCst) + permit.bytes;
+                        most.fetch_max(held, Ordering::SeqCst);
+                        std::thread::yield_now();
+                        now.fetch_sub(permit.bytes, Ordering::SeqCst);
+                        drop(permit);
+                    }
+                });
+            }
+        });
+        assert_eq!(most.load(Ordering::SeqCst), 100);
+        assert_eq!(*room.free.lock().unwrap(), 100, "all was given back");
+    }
+
+    #[test]
+    fn only_the_header_of_a_large_image_is_read() {
+        let model = Model::open(crate::EMBEDDED[0].0).unwrap();
+        // A header without pixels: it is refused for its size, not for what is missing.
+        let claims = b"P5 1000 100 255\n";
+        let view = |max_pixels| Intake::new(max_pixels, 1).view(&model, claims).unwrap_err();
+        assert_eq!(view(99_999), Fault::TooManyPixels { width: 1000, height: 100, limit: 99_999 });
+        assert!(!matches!(view(100_000), Fault::TooManyPixels { .. }));
+    }
+}

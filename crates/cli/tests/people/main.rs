@@ -1,0 +1,8 @@
+//! `siskin adapt`, `predict` and `serve` as a person or a program meets them, with the embedded model.
+
+mod folders;
+mod helpers;
+mod hostile;
+mod kinds;
+mod served;
+mod server;

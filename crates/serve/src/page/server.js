@@ -1,0 +1,73 @@
+// The server's API, and a task that follows its examples.
+let token = sessionStorage.getItem("siskin-token") || "";
+function askToken() {
+  const dialog = $("token");
+  return new Promise((done) => {
+    dialog.addEventListener("close", () => {
+      token = $("token-text").value;
+      sessionStorage.setItem("siskin-token", token);
+      done();
+    }, { once: true });
+    if (!dialog.open) dialog.showModal();
+  });
+}
+async function call(method, path, body) {
+  for (;;) {
+    const headers = {};
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    if (token) headers.Authorization = "Bearer " + token;
+    const response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    if (response.status === 401) { await askToken(); continue; }
+    if (response.status === 204) return null;
+    const answer = await response.json();
+    if (!response.ok) throw Object.assign(new Error(answer.error || response.statusText), { status: response.status });
+    return answer;
+  }
+}
+
+// A task that follows its examples: made anew when they change, the old one forgotten. `classes()` gives names and
+// images; the newest state wins, and at most one request of a kind is under way.
+class LiveTask {
+  constructor(classes, model, changed) { Object.assign(this, { classes, model, changed, task: null, stale: false, busy: false, waiting: [] }); }
+  touch() { this.stale = true; clearTimeout(this.timer); this.timer = setTimeout(() => this.refresh(), 150); }
+  async refresh() {
+    clearTimeout(this.timer);
+    if (this.busy || !this.stale) return;
+    this.busy = true;
+    this.stale = false;
+    const old = this.task;
+    try {
+      const classes = this.classes();
+      this.task = classes.length < 2 ? null
+        : await call("POST", "/v1/tasks", { name: "web page", keep: false, model: this.model(), classes });
+      this.changed(null);
+    } catch (error) {
+      this.task = null;
+      this.changed(error);
+    }
+    if (old) call("DELETE", "/v1/tasks/" + old.id).catch(() => {});
+    this.busy = false;
+    if (this.stale) return this.refresh();
+    this.waiting.splice(0).forEach((go) => go());
+  }
+  async ready() {
+    if (this.stale && !this.busy) this.refresh();
+    if (this.busy) await new Promise((go) => this.waiting.push(go));
+    return this.task;
+  }
+  async predict(images, explain) {
+    const ask = async () => {
+      const task = await this.ready();
+      return task && (await call("POST", `/v1/tasks/${task.id}/predict`, { images, explain })).predictions;
+    };
+    try {
+      return await ask();
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      // The server has forgotten the task (a restart, or too many others): make it anew.
+      this.task = null;
+      this.stale = true;
+      return ask();
+    }
+  }
+}
