@@ -145,9 +145,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     def predict_set(
         self,
         images: Iterable[Any],
-        level: float = 0.9,
-        abstain: float | None = 0.05,
-        min_probability: float = 0.0,
+        level: float = _native.DEFAULT_LEVEL,
+        abstain: float | None = _native.DEFAULT_ABSTAIN,
+        min_probability: float = _native.DEFAULT_MIN_PROBABILITY,
     ) -> list[list[Any] | None]:
         """Of each image the list of classes that are possible, with the rules of ``siskin predict``.
 

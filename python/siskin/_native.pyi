@@ -4,6 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "DEFAULT_LEVEL",
+    "DEFAULT_ABSTAIN",
+    "DEFAULT_MIN_PROBABILITY",
     "Classifier",
     "Network",
     "Task",
@@ -22,6 +25,10 @@ __all__ = [
 
 _F = NDArray[np.float64]
 _Image = NDArray[np.uint8] | str
+
+DEFAULT_LEVEL: float
+DEFAULT_ABSTAIN: float
+DEFAULT_MIN_PROBABILITY: float
 
 @final
 class Classifier:

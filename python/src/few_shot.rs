@@ -8,7 +8,9 @@ use numpy::{PyArray1, PyArray2};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use siskin_app::{Answer, Example, Features, Intake, Look, Mismatch, Model, Rules, Support, View};
+use siskin_adapt::{
+    Answer, Example, Features, Intake, Look, Mismatch, Model, Rules, Support, TaskClassifier, View,
+};
 use siskin_data::OnBadImage;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +27,7 @@ pub struct Network {
 
 /// The examples a network was adapted to, with posterior and calibration.
 #[pyclass(frozen, module = "siskin._native")]
-pub struct Task(Arc<siskin_app::Task>);
+pub struct Task(Arc<TaskClassifier>);
 
 /// Probabilities [N, C], entropy, latent variance and novelty [N].
 type Answers<'py> = (
@@ -110,7 +112,7 @@ impl Network {
             .run(py, move || {
                 let support = Support::read(&folder, OnBadImage::Error, &model, &Intake::default())
                     .map_err(file_error)?;
-                adapted(&model, &support, &siskin_app::title_of(&folder))
+                adapted(&model, &support, &siskin_adapt::title_of(&folder))
             })
             .and_then(|(task, mismatch)| warned(py, mismatch, task))
     }
@@ -122,7 +124,7 @@ impl Network {
         task: &Task,
         images: Vec<Given<'py>>,
     ) -> PyResult<Answers<'py>> {
-        let answers = self.answers(py, task, images)?;
+        let (answers, _) = self.answers(py, task, images, Rules::default())?;
         let shape = (answers.len(), task.0.classes().len());
         let p = answers.iter().flat_map(|a| a.probabilities.iter().copied()).collect();
         Ok((
@@ -145,12 +147,9 @@ impl Network {
         abstain: Option<f64>,
         min_probability: f64,
     ) -> PyResult<Decisions> {
-        let rules = Rules { level, abstain: abstain.filter(|rate| *rate != 0.0), min_probability };
-        let ruling = task.0.rules(&rules).map_err(value_error)?;
-        let decided =
-            self.answers(py, task, images)?.iter().map(|answer| ruling.decide(answer)).collect::<Vec<_>>();
-        let notes = ruling.notes().to_vec();
-        Ok((decided.into_iter().map(|d| (d.set, d.none_of_these)).collect(), notes))
+        let rules = Rules { level, abstain: abstain.unwrap_or(0.0), min_probability };
+        let (answers, notes) = self.answers(py, task, images, rules)?;
+        Ok((answers.into_iter().map(|answer| (answer.set, answer.none_of_these)).collect(), notes))
     }
 }
 
@@ -159,11 +158,21 @@ impl Network {
         Network { model: Arc::new(model), pool: Pool::default() }
     }
 
-    fn answers(&self, py: Python<'_>, task: &Task, images: Vec<Given<'_>>) -> PyResult<Vec<Answer>> {
+    /// The answers, and what of the rules cannot be honoured.
+    fn answers(
+        &self,
+        py: Python<'_>,
+        task: &Task,
+        images: Vec<Given<'_>>,
+        rules: Rules,
+    ) -> PyResult<(Vec<Answer>, Vec<String>)> {
         task.0.check_model(&self.model).map_err(value_error)?;
+        let thresholds = task.0.thresholds(&rules).map_err(value_error)?;
+        let notes = thresholds.notes().to_vec();
         let features = self.features(py, images)?;
         let task = task.0.clone();
-        self.pool.run(py, move || task.predict(&features).map_err(value_error))
+        let answers = self.pool.run(py, move || task.answer(&features, &thresholds).map_err(value_error))?;
+        Ok((answers, notes))
     }
 
     /// Features of images, read and embedded a chunk at a time.
@@ -198,7 +207,7 @@ impl Network {
 /// The task, and what is to be said of images of another kind than the model's.
 fn adapted(model: &Model, support: &Support, title: &str) -> PyResult<(Task, Option<Mismatch>)> {
     let mismatch = model.mismatch(support.examples().iter().map(|e| &e.view.look));
-    Ok((siskin_app::Task::adapt(model, support, title).map(Task::of).map_err(value_error)?, mismatch))
+    Ok((TaskClassifier::adapt(model, support, title).map(Task::of).map_err(value_error)?, mismatch))
 }
 
 /// `value` after a Python warning, where there is something to warn of.
@@ -216,7 +225,7 @@ impl Task {
     #[staticmethod]
     #[pyo3(signature = (path, model=None))]
     fn load(path: PathBuf, model: Option<&str>) -> PyResult<(Network, Task)> {
-        let task = siskin_app::Task::load(&path).map_err(file_error)?;
+        let task = TaskClassifier::load(&path).map_err(file_error)?;
         let model = task.open_model(model).map_err(file_error)?;
         Ok((Network::of(model), Task::of(task)))
     }
@@ -235,7 +244,7 @@ impl Task {
     /// A task from such bytes.
     #[staticmethod]
     fn from_bytes(bytes: &[u8]) -> PyResult<Task> {
-        siskin_app::Task::from_bytes(bytes, "of the pickle").map(Task::of).map_err(value_error)
+        TaskClassifier::from_bytes(bytes, "of the pickle").map(Task::of).map_err(value_error)
     }
 
     /// Names of the classes.
@@ -250,12 +259,12 @@ impl Task {
 
     /// What the probabilities rest on, as a sentence.
     fn calibration(&self) -> String {
-        self.0.calibration().said()
+        self.0.calibration().sentence()
     }
 }
 
 impl Task {
-    fn of(task: siskin_app::Task) -> Task {
+    fn of(task: TaskClassifier) -> Task {
         Task(Arc::new(task))
     }
 }

@@ -4,7 +4,7 @@ use crate::value_error;
 use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use siskin_app::{Image, Intake, Model, View};
+use siskin_adapt::{Image, Intake, Model, View};
 use siskin_data::fault::Fault;
 use std::path::PathBuf;
 
@@ -44,7 +44,7 @@ impl Given<'_> {
             }
         };
         let pixels = pixels.as_array().iter().copied().collect();
-        siskin_app::from_pixels(shape, pixels).map(Source::Image).map_err(value_error)
+        siskin_adapt::from_pixels(shape, pixels).map(Source::Image).map_err(value_error)
     }
 }
 

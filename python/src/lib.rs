@@ -23,6 +23,16 @@ mod _native {
     use crate::classifier::Classifier;
     #[pymodule_export]
     use crate::few_shot::{Network, Task};
+    use pyo3::prelude::*;
+
+    /// The rules of answers have their defaults in one place, for Python too.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let siskin_adapt::Rules { level, abstain, min_probability } = siskin_adapt::Rules::default();
+        module.add("DEFAULT_LEVEL", level)?;
+        module.add("DEFAULT_ABSTAIN", abstain)?;
+        module.add("DEFAULT_MIN_PROBABILITY", min_probability)
+    }
 }
 
 /// Bad values become `ValueError` with the library's own sentence.
@@ -32,7 +42,7 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
 
 /// Files that the system refuses become `OSError` (of the kind Python has for it, e.g. `FileNotFoundError`), all else
 /// `ValueError`.
-fn file_error(error: siskin_app::Error) -> PyErr {
+fn file_error(error: siskin_adapt::Error) -> PyErr {
     let mut cause: Option<&dyn std::error::Error> = Some(&error);
     while let Some(of) = cause {
         if let Some(io) = of.downcast_ref::<std::io::Error>() {

@@ -1,7 +1,7 @@
 //! `siskin adapt`: from labelled examples to a task file.
 
 use crate::data::source::OnBad;
-use siskin_app::{EMBEDDED, Intake, Model, Support, Task, title_of};
+use siskin_adapt::{EMBEDDED, Intake, Model, Support, TaskClassifier, title_of};
 use siskin_data::OnBadImage;
 use siskin_data::source::embeddings;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             args.model.is_none() && args.on_bad_image.is_none(),
             "Vectors need no network and have no images: leave --model and --on-bad-image out."
         );
-        (Task::adapt_vectors(&embeddings::read(&args.examples)?)?, Vec::new(), "VECTORS.npy")
+        (TaskClassifier::adapt_vectors(&embeddings::read(&args.examples)?)?, Vec::new(), "VECTORS.npy")
     } else {
         let on_bad = match args.on_bad_image {
             Some(OnBad::Skip) => OnBadImage::Skip,
@@ -52,7 +52,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
         let bad = support.bad().iter().map(ToString::to_string);
         let ignored = support.ignored().iter().map(|name| format!("{name}: no image of a class"));
-        (Task::adapt(&model, &support, &title_of(&args.examples))?, bad.chain(ignored).collect(), "IMAGE...")
+        (
+            TaskClassifier::adapt(&model, &support, &title_of(&args.examples))?,
+            bad.chain(ignored).collect(),
+            "IMAGE...",
+        )
     };
     let out = args.out.unwrap_or_else(|| PathBuf::from(format!("{}.task", title_of(&args.examples))));
     let written = if out.exists() { "Replaced" } else { "Written" };
@@ -74,7 +78,7 @@ fn left_out(notes: &[String]) {
 }
 
 /// What a task is, in a few lines.
-pub fn print(task: &Task) {
+pub fn print(task: &TaskClassifier) {
     match task.model() {
         Some(model) => say!("Model {} (hash {})", model.name, &model.hash[..12.min(model.hash.len())]),
         None => say!("Vectors of {} numbers, kernel and temperature learned from them", task.width()),
@@ -86,5 +90,5 @@ pub fn print(task: &Task) {
     if let Some((right, of)) = task.calibration().held_out {
         say!("Left out and predicted by the others, {right} of {of} examples were right.");
     }
-    say!("{}", task.calibration().said());
+    say!("{}", task.calibration().sentence());
 }

@@ -1,7 +1,7 @@
 //! `siskin doctor`: what this machine can do.
 
 use crate::data::source::CacheArgs;
-use siskin_app::{EMBEDDED, Example, Image, Model, Support, Task, View};
+use siskin_adapt::{EMBEDDED, Example, Image, Model, Rules, Support, TaskClassifier, View};
 use siskin_nn::DeviceChoice;
 use std::path::Path;
 use std::time::Instant;
@@ -77,11 +77,12 @@ fn try_out(model: &Model) -> anyhow::Result<String> {
         .collect();
     let support = Support::new((0..5).map(|k| format!("pattern {k}")).collect(), examples)?;
     let start = Instant::now();
-    let task = Task::adapt(model, &support, "patterns")?;
+    let task = TaskClassifier::adapt(model, &support, "patterns")?;
     let adapted = start.elapsed();
+    let thresholds = task.thresholds(&Rules::default())?;
     let start = Instant::now();
     let views: Vec<View> = (0..5).map(|k| model.view(&image(k))).collect();
-    let answers = task.predict(&model.embed(&views)?)?;
+    let answers = task.answer(&model.embed(&views)?, &thresholds)?;
     let predicted = start.elapsed() / 5;
     let right = answers.iter().enumerate().filter(|(k, answer)| answer.label == *k).count();
     anyhow::ensure!(

@@ -1,7 +1,7 @@
 //! `siskin serve`: an HTTP server and its web page.
 
 use anyhow::Context;
-use siskin_app::EMBEDDED;
+use siskin_adapt::EMBEDDED;
 use siskin_serve::{Limits, Options};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

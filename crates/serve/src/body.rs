@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// How long the rest of a body is listened to that is too large.
+/// How long the rest of a body that is too large is read.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A body in memory, with its room in the budget.
@@ -43,7 +43,7 @@ pub async fn read(app: &App, request: Request) -> Answer<Read> {
     let bytes = match collected.await.map_err(slow)? {
         Collected::Whole(bytes) => bytes,
         Collected::TooLarge(rest) => {
-            hear_out(rest, most).await;
+            drain(rest, most).await;
             return Err(too_large());
         }
         Collected::Broken(why) => return Err(Refusal::bad(format!("the body ended early: {why}"))),
@@ -70,9 +70,9 @@ async fn collect(body: Body, expected: usize, most: usize) -> Collected {
     Collected::Whole(all.into())
 }
 
-/// Hears the rest of a body that is too large, and forgets it: most clients read the answer only after they have sent
+/// Reads the rest of a body that is too large, and forgets it: most clients read the answer only after they have sent
 /// everything, and would find a closed connection. After [`PATIENCE`] or `most` bytes more they are not waited for.
-async fn hear_out(mut rest: BodyDataStream, most: usize) {
+async fn drain(mut rest: BodyDataStream, most: usize) {
     let mut heard = 0;
     let all = async {
         while let Some(Ok(piece)) = rest.next().await {

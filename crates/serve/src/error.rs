@@ -40,7 +40,7 @@ pub enum Error {
     Runtime(std::io::Error),
     /// A model or a task reports an error.
     #[error(transparent)]
-    App(#[from] siskin_app::Error),
+    Adapt(#[from] siskin_adapt::Error),
 }
 
 /// The result type of this crate.
@@ -65,10 +65,10 @@ impl Refusal {
     }
 }
 
-impl From<siskin_app::Error> for Refusal {
-    /// What a person can mend is theirs (422); files of the server are ours (500).
-    fn from(error: siskin_app::Error) -> Refusal {
-        use siskin_app::Error as E;
+impl From<siskin_adapt::Error> for Refusal {
+    /// What a person can fix is theirs (422); files of the server are ours (500).
+    fn from(error: siskin_adapt::Error) -> Refusal {
+        use siskin_adapt::Error as E;
         let status = match error {
             E::Support(_) | E::Rules(_) | E::Gp(_) | E::Calib(_) | E::OtherModel { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY

@@ -24,11 +24,11 @@ pub use server::{Ready, Server, run};
 
 /// What every handler sees.
 struct App {
-    models: Vec<siskin_app::Model>,
+    models: Vec<siskin_adapt::Model>,
     tasks: store::Tasks,
     limits: Limits,
     work: work::Work,
-    intake: siskin_app::Intake,
+    intake: siskin_adapt::Intake,
     metrics: metrics::Metrics,
     guard: guard::Guard,
 }

@@ -55,7 +55,7 @@ impl Default for Limits {
             body_budget: 256 << 20,
             max_pixels: 25_000_000,
             request_pixels: 250_000_000,
-            decode_budget: siskin_app::Intake::MEMORY,
+            decode_budget: siskin_adapt::Intake::MEMORY,
             max_images: 500,
             max_tasks: 1_000,
             max_connections: 4_096,

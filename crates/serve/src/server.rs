@@ -9,7 +9,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use siskin_app::{Intake, Model};
+use siskin_adapt::{Intake, Model};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Server {
             return Err(Error::TokenNeeded { address });
         }
         let models = options.models.iter().map(|name| Model::open(name));
-        let models = models.collect::<siskin_app::Result<Vec<Model>>>()?;
+        let models = models.collect::<siskin_adapt::Result<Vec<Model>>>()?;
         let (tasks, notes) = Tasks::open(options.state.clone(), options.limits.max_tasks, &models)?;
         let app = App {
             models,
@@ -137,8 +137,8 @@ fn routes(app: Arc<App>) -> Router {
         .route("/v1/tasks/{id}", get(handlers::show))
         .route("/v1/tasks/{id}", delete(handlers::delete))
         .route("/v1/tasks/{id}/predict", post(handlers::predict))
-        .fallback(handlers::nowhere)
-        .method_not_allowed_fallback(handlers::not_so)
+        .fallback(handlers::not_found)
+        .method_not_allowed_fallback(handlers::method_not_allowed)
         .layer(from_fn_with_state(app.clone(), metrics::layer))
         .layer(from_fn_with_state(app.clone(), guard::layer))
         .with_state(app)

@@ -2,7 +2,7 @@
 
 use crate::error::{Answer, Error, Refusal, Result};
 use axum::http::StatusCode;
-use siskin_app::{Model, Task};
+use siskin_adapt::{Model, TaskClassifier};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A task with its place.
 pub struct Entry {
     pub id: String,
-    pub task: Task,
+    pub task: TaskClassifier,
     /// Index of its model.
     pub model: usize,
     /// Whether it is a file too.
@@ -71,7 +71,7 @@ impl Tasks {
     }
 
     /// Takes a task up; with `keep` it is written to the folder first. Blocking.
-    pub fn add(&self, task: Task, model: usize, keep: bool) -> Answer<Arc<Entry>> {
+    pub fn add(&self, task: TaskClassifier, model: usize, keep: bool) -> Answer<Arc<Entry>> {
         self.make_room()?;
         let tick = self.clock.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::now();
@@ -146,8 +146,8 @@ impl Tasks {
     }
 }
 
-fn load(path: &Path, models: &[Model]) -> std::result::Result<(Task, usize), String> {
-    let task = Task::load(path).map_err(|e| e.to_string())?;
+fn load(path: &Path, models: &[Model]) -> std::result::Result<(TaskClassifier, usize), String> {
+    let task = TaskClassifier::load(path).map_err(|e| e.to_string())?;
     let wanted = task.model().ok_or("it was made from vectors, this server takes images")?;
     let found = models.iter().position(|model| model.hash() == wanted.hash);
     let model = found.ok_or_else(|| format!("its model {} is not served", wanted.name))?;

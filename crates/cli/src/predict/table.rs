@@ -1,8 +1,8 @@
 //! Rows as a table for people. Its columns are as wide as the first batch needs.
 
-use super::rows::{Said, Told};
+use super::printer::{Printer, Row};
 use super::{Out, shortened};
-use siskin_app::{Near, Row, percent};
+use siskin_adapt::{NamedAnswer, Neighbour, percent};
 use std::io::Write;
 
 /// Widest path and answer shown.
@@ -22,12 +22,12 @@ impl<'a> Table<'a> {
         Table { out, level, widths: None }
     }
 
-    fn begin(&mut self, rows: &[Told]) -> std::io::Result<[usize; 3]> {
+    fn begin(&mut self, rows: &[Row]) -> std::io::Result<[usize; 3]> {
         let possible = format!("possible ({} %)", percent(self.level));
-        let widest = |name: &str, of: &dyn Fn(&Told) -> usize| {
+        let widest = |name: &str, of: &dyn Fn(&Row) -> usize| {
             rows.iter().map(of).max().unwrap_or(0).clamp(name.chars().count(), WIDEST)
         };
-        let of_row = |f: fn(&Row) -> usize| move |(_, row): &Told| row.as_ref().map_or(0, f);
+        let of_row = |f: fn(&NamedAnswer) -> usize| move |(_, row): &Row| row.as_ref().map_or(0, f);
         let widths = [
             widest("image", &|(path, _)| path.chars().count()),
             widest("answer", &of_row(|row| answer(row).chars().count())),
@@ -43,8 +43,8 @@ impl<'a> Table<'a> {
     }
 }
 
-impl Said for Table<'_> {
-    fn batch(&mut self, rows: &[Told]) -> anyhow::Result<()> {
+impl Printer for Table<'_> {
+    fn batch(&mut self, rows: &[Row]) -> anyhow::Result<()> {
         let [w0, w1, w2] = match self.widths {
             Some(widths) => widths,
             None => self.begin(rows)?,
@@ -70,7 +70,7 @@ impl Said for Table<'_> {
                 row.latent_variance,
                 probabilities(row)
             )?;
-            for Near { example, class, kernel, .. } in &row.nearest {
+            for Neighbour { example, class, kernel, .. } in &row.nearest {
                 writeln!(self.out, "{:w0$}    kernel {kernel:.3}  {class}  {example}", "")?;
             }
         }
@@ -85,7 +85,7 @@ impl Said for Table<'_> {
     }
 }
 
-fn answer(row: &Row) -> String {
+fn answer(row: &NamedAnswer) -> String {
     if row.none_of_these { "none of these".into() } else { row.label.clone() }
 }
 
@@ -97,7 +97,7 @@ fn clipped(text: &str, width: usize) -> String {
 }
 
 /// The largest probabilities, falling.
-fn probabilities(row: &Row) -> String {
+fn probabilities(row: &NamedAnswer) -> String {
     let mut all = row.probabilities.clone();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let shown: Vec<String> = all.iter().take(SHOWN).map(|(class, p)| format!("{class} {p:.3}")).collect();

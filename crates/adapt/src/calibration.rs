@@ -1,13 +1,14 @@
 //! Calibration with almost no data: by held-out examples of the task where there are enough, else by the model's
 //! validation classes.
 
-use crate::answer::novelty;
-use crate::card::{Card, ShapeCalibration};
+use crate::card::Card;
 use crate::error::Result;
-use crate::head::Raw;
+use crate::fitted::Raw;
 use crate::held_out::HeldOut;
+use crate::none_of_these::novelty;
+use crate::sets;
 use serde::{Deserialize, Serialize};
-use siskin_calib::{Optimum, Predictions, SetRule, Temperature, auroc};
+use siskin_calib::{Optimum, Predictions, Temperature};
 
 /// Held-out predictions needed before they decide the temperature; below, that of validation classes is used. Chosen, not
 /// measured.
@@ -17,7 +18,7 @@ const KEPT: usize = 199;
 
 /// How a task's probabilities are calibrated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Calibration {
+pub struct TaskCalibration {
     /// What it rests on.
     pub origin: Origin,
     /// The temperature of the probabilities.
@@ -57,14 +58,14 @@ pub enum Origin {
     },
 }
 
-impl Calibration {
+impl TaskCalibration {
     /// The best calibration there is. `shot`: mean number of examples of a class.
     pub(crate) fn choose(
         held: Option<&HeldOut>,
         card: Option<&Card>,
         classes: usize,
         shot: f64,
-    ) -> Result<Calibration> {
+    ) -> Result<TaskCalibration> {
         let held_out = held.map(|held| (held.right(classes), held.labels.len()));
         let held = match held {
             Some(held) => Some((held, fit(&held.raw, &held.labels, classes)?)),
@@ -76,10 +77,16 @@ impl Calibration {
         {
             let origin = Origin::HeldOut { predictions: held.labels.len(), folds: held.folds };
             let Found { temperature, set_scores, novelty } = found.clone();
-            return Ok(Calibration { origin, temperature: temperature.value, set_scores, novelty, held_out });
+            return Ok(TaskCalibration {
+                origin,
+                temperature: temperature.value,
+                set_scores,
+                novelty,
+                held_out,
+            });
         }
         if let Some(shape) = card.and_then(|card| card.nearest(classes, shot)) {
-            return Ok(Calibration {
+            return Ok(TaskCalibration {
                 origin: Origin::Validation { way: shape.way, shot: shape.shot, queries: shape.queries },
                 temperature: shape.temperature.value,
                 set_scores: shape.set_scores.clone(),
@@ -92,11 +99,11 @@ impl Calibration {
         let (set_scores, strange) = match held {
             Some((held, _)) => {
                 let raw = Predictions::new(held.raw.probabilities.clone(), held.labels.clone(), classes)?;
-                (thinned(SetRule::Lac.scores(&raw)), thinned(novelty(&held.raw)))
+                (thinned(sets::scores(&raw)), thinned(novelty(&held.raw)))
             }
             None => (Vec::new(), Vec::new()),
         };
-        Ok(Calibration {
+        Ok(TaskCalibration {
             origin: Origin::Nothing { predictions },
             temperature: 1.0,
             set_scores,
@@ -106,7 +113,7 @@ impl Calibration {
     }
 
     /// What the probabilities rest on, as a sentence.
-    pub fn said(&self) -> String {
+    pub fn sentence(&self) -> String {
         match self.origin {
             Origin::HeldOut { predictions, folds } => format!(
                 "Calibrated on the examples themselves: {predictions} of them, {}, give the temperature {:.3}.",
@@ -138,49 +145,25 @@ impl Calibration {
     }
 }
 
+/// What predictions whose truth is known say.
 #[derive(Clone)]
-struct Found {
-    temperature: Temperature,
-    set_scores: Vec<f64>,
-    novelty: Vec<f64>,
+pub(crate) struct Found {
+    pub temperature: Temperature,
+    pub set_scores: Vec<f64>,
+    pub novelty: Vec<f64>,
 }
 
 /// Temperature and scores of predictions whose truth is known.
-fn fit(raw: &Raw, labels: &[usize], classes: usize) -> Result<Found> {
+pub(crate) fn fit(raw: &Raw, labels: &[usize], classes: usize) -> Result<Found> {
     let predictions = Predictions::new(raw.probabilities.clone(), labels.to_vec(), classes)?;
     let temperature = Temperature::fit_predictions(&predictions)?;
     let tuned = predictions.sharpened(temperature.value)?;
-    Ok(Found {
-        temperature,
-        set_scores: thinned(SetRule::Lac.scores(&tuned)),
-        novelty: thinned(novelty(raw)),
-    })
-}
-
-/// The calibration of one shape from queries of its classes (`labels`) and of others (`outside`).
-pub(crate) fn of_shape(
-    way: usize,
-    shot: usize,
-    raw: &Raw,
-    labels: &[usize],
-    outside: &Raw,
-) -> Result<ShapeCalibration> {
-    let Found { temperature, set_scores, .. } = fit(raw, labels, way)?;
-    let (inside, strange) = (novelty(raw), novelty(outside));
-    Ok(ShapeCalibration {
-        way,
-        shot,
-        queries: labels.len(),
-        temperature,
-        set_scores,
-        novelty_auroc: auroc(&inside, &strange)?,
-        novelty: thinned(inside),
-    })
+    Ok(Found { temperature, set_scores: thinned(sets::scores(&tuned)), novelty: thinned(novelty(raw)) })
 }
 
 /// At most [`KEPT`] of the scores, sorted: the order statistics that a set of that size would ask for, each rounded up to
 /// one that is there, so that what is promised with them holds.
-fn thinned(mut scores: Vec<f64>) -> Vec<f64> {
+pub(crate) fn thinned(mut scores: Vec<f64>) -> Vec<f64> {
     scores.sort_by(f64::total_cmp);
     let n = scores.len();
     if n <= KEPT {
@@ -194,7 +177,7 @@ fn thinned(mut scores: Vec<f64>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use siskin_calib::Conformal;
+    use siskin_calib::{Conformal, SetRule};
 
     #[test]
     fn thinned_scores_promise_no_less() {

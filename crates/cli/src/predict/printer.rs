@@ -1,28 +1,28 @@
-//! Rows as JSON lines and CSV.
+//! How rows are printed; JSON lines and CSV.
 
 use super::Out;
 use serde::Serialize;
-use siskin_app::{Near, Row, Task};
+use siskin_adapt::{NamedAnswer, Neighbour, TaskClassifier};
 use std::io::Write;
 
-/// A path and what is said of it, or why nothing is.
-pub type Told = (String, Result<Row, String>);
+/// A path and the answer to it, or why there is none.
+pub type Row = (String, Result<NamedAnswer, String>);
 
 /// A way to print rows as they come.
-pub trait Said {
-    fn batch(&mut self, rows: &[Told]) -> anyhow::Result<()>;
+pub trait Printer {
+    fn batch(&mut self, rows: &[Row]) -> anyhow::Result<()>;
     fn end(&mut self) -> anyhow::Result<()>;
 }
 
 /// One JSON object a line.
 pub struct JsonLines<'a>(pub Out<'a>);
 
-impl Said for JsonLines<'_> {
-    fn batch(&mut self, rows: &[Told]) -> anyhow::Result<()> {
+impl Printer for JsonLines<'_> {
+    fn batch(&mut self, rows: &[Row]) -> anyhow::Result<()> {
         for (path, row) in rows {
             let line = match row {
                 Err(error) => serde_json::to_string(&Bad { path, error })?,
-                Ok(row) => serde_json::to_string(&Good { path, row })?,
+                Ok(answer) => serde_json::to_string(&Good { path, answer })?,
             };
             writeln!(self.0, "{line}")?;
         }
@@ -38,7 +38,7 @@ impl Said for JsonLines<'_> {
 struct Good<'a> {
     path: &'a str,
     #[serde(flatten)]
-    row: &'a Row,
+    answer: &'a NamedAnswer,
 }
 
 #[derive(Serialize)]
@@ -56,7 +56,7 @@ pub struct Csv<'a> {
 }
 
 impl<'a> Csv<'a> {
-    pub fn new(out: Out<'a>, task: &Task, explain: bool) -> Csv<'a> {
+    pub fn new(out: Out<'a>, task: &TaskClassifier, explain: bool) -> Csv<'a> {
         let fixed =
             ["path", "error", "label", "none_of_these", "probability", "set", "entropy", "latent_variance"];
         let mut header: Vec<String> = fixed.map(String::from).to_vec();
@@ -66,8 +66,8 @@ impl<'a> Csv<'a> {
     }
 }
 
-impl Said for Csv<'_> {
-    fn batch(&mut self, rows: &[Told]) -> anyhow::Result<()> {
+impl Printer for Csv<'_> {
+    fn batch(&mut self, rows: &[Row]) -> anyhow::Result<()> {
         if !self.begun {
             self.out.write_record(&self.header)?;
             self.begun = true;
@@ -92,7 +92,7 @@ impl Said for Csv<'_> {
                 row.entropy.to_string(),
                 row.latent_variance.to_string(),
             ];
-            let near = |n: &Near| format!("{} ({}) {}", n.example, n.class, n.kernel);
+            let near = |n: &Neighbour| format!("{} ({}) {}", n.example, n.class, n.kernel);
             cells.extend(self.explain.then(|| row.nearest.iter().map(near).collect::<Vec<_>>().join(";")));
             cells.extend(row.probabilities.iter().map(|(_, p)| p.to_string()));
             self.out.write_record(&cells)?;

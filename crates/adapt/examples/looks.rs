@@ -1,8 +1,8 @@
 //! Statistics of images, to choose the thresholds of "drawing" and "photo" by.
 //!
-//! `cargo run --release -p siskin-app --example looks FOLDER...`
+//! `cargo run --release -p siskin-adapt --example looks FOLDER...`
 
-use siskin_app::{Look, decode};
+use siskin_adapt::{Look, decode};
 use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -164,11 +164,6 @@ impl Model {
         (self.transform.size, self.transform.channels.count())
     }
 
-    /// The method.
-    pub(crate) fn method(&self) -> &dyn Method {
-        self.method.as_ref()
-    }
-
     /// The image as the network sees it.
     pub fn view(&self, image: &Image) -> View {
         View::new(image, &self.transform)

@@ -1,10 +1,10 @@
 //! Task files: one safetensors file, arrays as tensors, everything else as JSON in its header.
 
-use crate::calibration::Calibration;
+use crate::calibration::TaskCalibration;
+use crate::classifier::{ModelRef, TaskClassifier};
 use crate::error::{Error, Result};
-use crate::head::{Head, matrix, rows};
+use crate::fitted::{Fitted, matrix, rows};
 use crate::support::check;
-use crate::task::{ModelRef, Task};
 use faer::Mat;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
@@ -32,27 +32,27 @@ struct Header {
     classes: Vec<String>,
     names: Vec<String>,
     labels: Vec<usize>,
-    calibration: Calibration,
+    calibration: TaskCalibration,
     /// Of a task made with a model: its kernel, prior mean and temperature, and the bound its posterior reached.
     gp: Option<(Hyper, f64)>,
     /// blake3 of this header without its checksum and of the bytes of all tensors in the order of their names.
     checksum: String,
 }
 
-impl Task {
+impl TaskClassifier {
     /// Writes the task file: the old file or the new one, never a part.
     pub fn save(&self, path: &Path) -> Result<()> {
         Ok(atomic::write(path, &self.to_bytes()?)?)
     }
 
     /// Reads a task file. Everything is checked: length, checksum, shapes, labels, numbers.
-    pub fn load(path: &Path) -> Result<Task> {
+    pub fn load(path: &Path) -> Result<TaskClassifier> {
         let bytes = std::fs::read(path).map_err(|source| Error::Io {
             action: "read the task file",
             path: path.into(),
             source,
         })?;
-        Task::from_bytes(&bytes, &path.display().to_string())
+        TaskClassifier::from_bytes(&bytes, &path.display().to_string())
     }
 
     /// The bytes of a task file. The same task gives the same bytes.
@@ -62,15 +62,15 @@ impl Task {
             let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
             arrays.push((name, Dtype::F64, shape.to_vec(), bytes));
         };
-        let gp = match &self.head {
-            Head::Network { adapted, sites } => {
+        let gp = match &self.fitted {
+            Fitted::Network { adapted, sites } => {
                 floats("features", [self.features.rows, self.features.dim], &self.features.values);
                 let shape = [sites.b.nrows(), sites.b.ncols()];
                 floats("sites.b", shape, &rows(&sites.b));
                 floats("sites.w", shape, &rows(&sites.w));
                 Some((adapted.hyper().clone(), adapted.bound))
             }
-            Head::Vectors(classifier) => {
+            Fitted::Vectors(classifier) => {
                 floats("features", [self.features.rows, self.features.dim], &self.features.values);
                 let bytes = classifier.to_bytes()?;
                 arrays.push(("classifier", Dtype::U8, vec![bytes.len()], bytes));
@@ -102,7 +102,7 @@ impl Task {
     }
 
     /// Reads the bytes of a task file; `name` is for messages.
-    pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Task> {
+    pub fn from_bytes(bytes: &[u8], name: &str) -> Result<TaskClassifier> {
         let bad = |why: String| Error::Task { name: name.into(), why };
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| {
             bad(format!("it is no task file, or not a whole one ({e}). `siskin adapt` makes them"))
@@ -145,7 +145,7 @@ impl Task {
             )));
         }
         let features = Features { values, rows: count, dim };
-        let head = match &header.gp {
+        let fitted = match &header.gp {
             Some((hyper, bound)) => {
                 let sites = |wanted| -> Result<Mat<f64>> {
                     let (rows, cols, values) = table(wanted)?;
@@ -154,15 +154,15 @@ impl Task {
                 let sites = Sites { b: sites("sites.b")?, w: sites("sites.w")? };
                 let (labels, classes) = (&header.labels, header.classes.len());
                 let adapted = restore(matrix(&features), labels, classes, hyper, &sites, *bound)?;
-                Head::Network { adapted: Box::new(adapted), sites }
+                Fitted::Network { adapted: Box::new(adapted), sites }
             }
             None => {
                 let view = tensors.tensor("classifier").map_err(|e| bad(e.to_string()))?;
-                Head::Vectors(Box::new(GpClassifier::from_bytes(view.data(), name)?))
+                Fitted::Vectors(Box::new(GpClassifier::from_bytes(view.data(), name)?))
             }
         };
         let Header { title, model, classes, names, labels, calibration, .. } = header;
-        Ok(Task { title, model, classes, names, labels, features, head, calibration })
+        Ok(TaskClassifier { title, model, classes, names, labels, features, fitted, calibration })
     }
 }
 

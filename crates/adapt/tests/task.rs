@@ -1,6 +1,6 @@
 //! From labelled images to answers and back from a file, with the embedded model.
 
-use siskin_app::{EMBEDDED, Error, Example, Image, Model, Origin, Rules, Support, Task, View};
+use siskin_adapt::{EMBEDDED, Error, Example, Image, Model, Origin, Rules, Support, TaskClassifier, View};
 use siskin_data::Embeddings;
 
 /// A white sheet with black strokes that differ by class, moved a little by `shift`.
@@ -39,7 +39,7 @@ fn find(bytes: &[u8], part: &[u8]) -> usize {
 #[test]
 fn a_task_answers_rightly_and_the_same_after_a_file() {
     let model = Model::open(EMBEDDED[0].0).unwrap();
-    let task = Task::adapt(&model, &support(&model, &[1, 2, 1, 3]), "strokes").unwrap();
+    let task = TaskClassifier::adapt(&model, &support(&model, &[1, 2, 1, 3]), "strokes").unwrap();
     assert!(
         matches!(task.calibration().origin, Origin::Validation { .. }),
         "{:?}",
@@ -48,24 +48,25 @@ fn a_task_answers_rightly_and_the_same_after_a_file() {
     assert_eq!(task.calibration().held_out.unwrap().1, 5, "the two classes with several examples");
     let queries: Vec<View> = (0..4).map(|class| model.view(&drawing(class, -3))).collect();
     let features = model.embed(&queries).unwrap();
-    let answers = task.predict(&features).unwrap();
+    let thresholds = task.thresholds(&Rules::default()).unwrap();
+    let answers = task.answer(&features, &thresholds).unwrap();
     for (class, answer) in answers.iter().enumerate() {
         assert_eq!(answer.label, class, "{answer:?}");
         assert!((answer.probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
-    let near = task.nearest(&features, 2).unwrap();
-    assert!(near.iter().enumerate().all(|(class, n)| n.len() == 2 && n[0].class == class));
+    let named = task.answer_named(&features, &thresholds, 2).unwrap();
+    assert!(named.iter().all(|n| n.nearest.len() == 2 && n.nearest[0].class == n.label));
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("strokes.task");
     task.save(&path).unwrap();
-    let again = Task::load(&path).unwrap();
-    assert_eq!(again.predict(&features).unwrap(), answers, "not a bit may differ");
+    let again = TaskClassifier::load(&path).unwrap();
+    assert_eq!(again.answer(&features, &thresholds).unwrap(), answers, "not a bit may differ");
     assert_eq!(again.to_bytes().unwrap(), task.to_bytes().unwrap());
     assert_eq!((again.title(), again.names()), ("strokes", task.names()));
     again.check_model(&model).unwrap();
-    let rows = again.rows(&features, &again.rules(&Rules::default()).unwrap(), 1).unwrap();
-    let json = serde_json::to_value(&rows[2]).unwrap();
+    let named = again.answer_named(&features, &thresholds, 1).unwrap();
+    let json = serde_json::to_value(&named[2]).unwrap();
     assert_eq!(json["label"], "class 2");
     assert_eq!(json["probabilities"].as_object().unwrap().len(), 4);
     assert_eq!(json["nearest"][0]["class"], "class 2");
@@ -74,8 +75,8 @@ fn a_task_answers_rightly_and_the_same_after_a_file() {
 #[test]
 fn damaged_files_are_refused_with_a_reason() {
     let model = Model::open(EMBEDDED[0].0).unwrap();
-    let whole = Task::adapt(&model, &support(&model, &[1, 1]), "t").unwrap().to_bytes().unwrap();
-    let refused = |bytes: &[u8]| Task::from_bytes(bytes, "x.task").unwrap_err().to_string();
+    let whole = TaskClassifier::adapt(&model, &support(&model, &[1, 1]), "t").unwrap().to_bytes().unwrap();
+    let refused = |bytes: &[u8]| TaskClassifier::from_bytes(bytes, "x.task").unwrap_err().to_string();
     for cut in [0, 7, 100, whole.len() / 2, whole.len() - 1] {
         assert!(refused(&whole[..cut]).contains("not a whole one"), "{cut}: {}", refused(&whole[..cut]));
     }
@@ -97,7 +98,7 @@ fn damaged_files_are_refused_with_a_reason() {
 #[test]
 fn a_task_and_another_model_do_not_mix() {
     let model = Model::open(EMBEDDED[0].0).unwrap();
-    let task = Task::adapt(&model, &support(&model, &[1, 1]), "t").unwrap();
+    let task = TaskClassifier::adapt(&model, &support(&model, &[1, 1]), "t").unwrap();
     // The same model with a hyperparameter changed in its config is another model.
     let mut bytes = model.to_bytes().unwrap();
     let at = find(&bytes, b"seed = 0");
@@ -120,19 +121,20 @@ fn many_examples_calibrate_on_themselves() {
         (0..rows).flat_map(|i| [noise(i) + if i % 2 == 0 { 1.0 } else { -1.0 }, noise(3 * i + 1)]).collect();
     let labels: Vec<usize> = (0..rows).map(|i| i % 2).collect();
     let data = Embeddings::new("clouds", vec!["a".into(), "b".into()], 2, &vectors, &labels).unwrap();
-    let task = Task::adapt_vectors(&data).unwrap();
+    let task = TaskClassifier::adapt_vectors(&data).unwrap();
     assert!(
         matches!(task.calibration().origin, Origin::HeldOut { predictions: 60, .. }),
         "{:?}",
         task.calibration()
     );
-    let again = Task::from_bytes(&task.to_bytes().unwrap(), "clouds.task").unwrap();
-    let query = siskin_app::Features { values: vec![3.0, 0.0, -3.0, 0.0], rows: 2, dim: 2 };
-    let answers = task.predict(&query).unwrap();
+    let again = TaskClassifier::from_bytes(&task.to_bytes().unwrap(), "clouds.task").unwrap();
+    let query = siskin_adapt::Features { values: vec![3.0, 0.0, -3.0, 0.0], rows: 2, dim: 2 };
+    let thresholds = task.thresholds(&Rules::default()).unwrap();
+    let answers = task.answer(&query, &thresholds).unwrap();
     assert_eq!((answers[0].label, answers[1].label), (0, 1));
-    assert_eq!(again.predict(&query).unwrap(), answers);
+    assert_eq!(again.answer(&query, &thresholds).unwrap(), answers);
     let model = Model::open(EMBEDDED[0].0).unwrap();
     assert!(again.check_model(&model).unwrap_err().to_string().contains("vectors"));
-    let wide = siskin_app::Features { values: vec![0.0; 3], rows: 1, dim: 3 };
-    assert!(task.predict(&wide).is_err());
+    let wide = siskin_adapt::Features { values: vec![0.0; 3], rows: 1, dim: 3 };
+    assert!(task.answer(&wide, &thresholds).is_err());
 }

@@ -10,7 +10,7 @@ use siskin_methods::{Features, GpHead};
 
 /// The classifier.
 #[derive(Debug, Clone)]
-pub(crate) enum Head {
+pub(crate) enum Fitted {
     /// On features of a network, with the hyperparameters of its training. The sites are those it was built from.
     Network { adapted: Box<Adapted>, sites: Sites },
     /// On vectors, with hyperparameters learned from them.
@@ -22,7 +22,7 @@ pub(crate) struct Raw {
     pub probabilities: Vec<f64>,
     pub mean: Vec<f64>,
     pub variance: Vec<f64>,
-    /// The largest [`Head::similarity`] of each point with an example, [M].
+    /// The largest [`Fitted::similarity`] of each point with an example, [M].
     pub nearest: Vec<f64>,
 }
 
@@ -41,32 +41,32 @@ impl Raw {
     }
 }
 
-impl Head {
+impl Fitted {
     /// The posterior given labelled features. It is rebuilt from its sites at once, so that a task that was saved and
     /// loaded predicts the same bits as one that was not.
-    pub fn fit_network(features: &Features, labels: &[usize], classes: usize, gp: &GpHead) -> Result<Head> {
+    pub fn fit_network(features: &Features, labels: &[usize], classes: usize, gp: &GpHead) -> Result<Fitted> {
         let x = matrix(features);
         let found = adapt(x, labels, classes, &gp.hyper, &gp.inference)?;
         let (sites, bound) = (found.sites(), found.bound);
         let adapted = Box::new(restore(x, labels, classes, &gp.hyper, &sites, bound)?);
-        Ok(Head::Network { adapted, sites })
+        Ok(Fitted::Network { adapted, sites })
     }
 
     /// The posterior given labelled vectors, with settings that may or may not learn.
-    pub fn fit_vectors(features: &Features, labels: &[usize], settings: &GpClassifier) -> Result<Head> {
+    pub fn fit_vectors(features: &Features, labels: &[usize], settings: &GpClassifier) -> Result<Fitted> {
         let mut classifier = settings.clone();
         classifier.fit(matrix(features), labels)?;
-        Ok(Head::Vectors(Box::new(classifier)))
+        Ok(Fitted::Vectors(Box::new(classifier)))
     }
 
     pub fn predict(&self, queries: &Features) -> Result<Raw> {
         let x = matrix(queries);
         let (probabilities, mean, variance) = match self {
-            Head::Network { adapted, .. } => {
+            Fitted::Network { adapted, .. } => {
                 let latent = adapted.latent(x)?;
                 (latent.probs(Precision::Standard)?, latent.mean, latent.var)
             }
-            Head::Vectors(classifier) => {
+            Fitted::Vectors(classifier) => {
                 let at = classifier.predictions(x)?;
                 (at.probs, at.mean, at.var)
             }
@@ -86,8 +86,8 @@ impl Head {
     pub fn similarity(&self, queries: &Features) -> Result<Mat<f64>> {
         let x = matrix(queries);
         Ok(match self {
-            Head::Network { adapted, .. } => adapted.similarity(x)?,
-            Head::Vectors(classifier) => classifier.similarity(x)?,
+            Fitted::Network { adapted, .. } => adapted.similarity(x)?,
+            Fitted::Vectors(classifier) => classifier.similarity(x)?,
         })
     }
 }

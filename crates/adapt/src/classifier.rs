@@ -1,11 +1,12 @@
-//! A task: classes, labelled examples as features, the posterior, and its calibration.
+//! The task classifier: classes, labelled examples as features, the posterior given them, and its calibration.
 
-use crate::answer::{Answer, Neighbour, Rules, Ruling, answers};
-use crate::calibration::Calibration;
+use crate::answer::{Answer, NamedAnswer, Neighbour, answers};
+use crate::calibration::TaskCalibration;
 use crate::error::{Error, Result};
-use crate::head::Head;
+use crate::fitted::Fitted;
 use crate::held_out::held_out;
 use crate::model::Model;
+use crate::rules::{Rules, Thresholds};
 use crate::support::{Support, check};
 use serde::{Deserialize, Serialize};
 use siskin_data::Embeddings;
@@ -30,7 +31,7 @@ pub struct ModelRef {
 
 /// A classifier adapted to labelled examples.
 #[derive(Debug, Clone)]
-pub struct Task {
+pub struct TaskClassifier {
     pub(crate) title: String,
     pub(crate) model: Option<ModelRef>,
     pub(crate) classes: Vec<String>,
@@ -38,18 +39,23 @@ pub struct Task {
     pub(crate) labels: Vec<usize>,
     /// Features of the examples; for vectors the vectors themselves.
     pub(crate) features: Features,
-    pub(crate) head: Head,
-    pub(crate) calibration: Calibration,
+    pub(crate) fitted: Fitted,
+    pub(crate) calibration: TaskCalibration,
 }
 
-impl Task {
+impl TaskClassifier {
     /// Adapts `model` to labelled images. `title`: what to call the task.
-    pub fn adapt(model: &Model, support: &Support, title: &str) -> Result<Task> {
-        Task::adapt_until(model, support, title, &AtomicBool::new(false))
+    pub fn adapt(model: &Model, support: &Support, title: &str) -> Result<TaskClassifier> {
+        TaskClassifier::adapt_until(model, support, title, &AtomicBool::new(false))
     }
 
-    /// [`Task::adapt`] that ends with [`Error::Stopped`] soon after somebody sets `stop`.
-    pub fn adapt_until(model: &Model, support: &Support, title: &str, stop: &AtomicBool) -> Result<Task> {
+    /// [`TaskClassifier::adapt`] that ends with [`Error::Stopped`] soon after somebody sets `stop`.
+    pub fn adapt_until(
+        model: &Model,
+        support: &Support,
+        title: &str,
+        stop: &AtomicBool,
+    ) -> Result<TaskClassifier> {
         let features = model.embed(support.examples().iter().map(|e| &e.view))?;
         let labels: Vec<usize> = support.examples().iter().map(|e| e.class).collect();
         let names = support.examples().iter().map(|e| e.name.clone()).collect();
@@ -63,31 +69,23 @@ impl Task {
             )));
         }
         let way = classes.len();
-        let fit = |x: &Features, y: &[usize]| Head::fit_network(x, y, way, gp);
-        let head = fit(&features, &labels)?;
+        let fit = |x: &Features, y: &[usize]| Fitted::fit_network(x, y, way, gp);
+        let fitted = fit(&features, &labels)?;
         let held = held_out(&features, &labels, way, MOST_SECONDS, stop, fit)?;
         let shot = labels.len() as f64 / way as f64;
-        let calibration = Calibration::choose(held.as_ref(), Some(model.card()), way, shot)?;
+        let calibration = TaskCalibration::choose(held.as_ref(), Some(model.card()), way, shot)?;
         let model = ModelRef {
             name: model.card().name.clone(),
             hash: model.hash().into(),
             origin: model.origin().into(),
         };
-        Ok(Task {
-            title: title.into(),
-            model: Some(model),
-            classes,
-            names,
-            labels,
-            features,
-            head,
-            calibration,
-        })
+        let (title, model) = (title.into(), Some(model));
+        Ok(TaskClassifier { title, model, classes, names, labels, features, fitted, calibration })
     }
 
     /// Learns a classifier on labelled vectors: kernel, prior mean and temperature by the evidence, no network. Classes
     /// without a vector are left out.
-    pub fn adapt_vectors(vectors: &Embeddings) -> Result<Task> {
+    pub fn adapt_vectors(vectors: &Embeddings) -> Result<TaskClassifier> {
         let used: Vec<_> = vectors.classes.iter().filter(|c| !c.images.is_empty()).collect();
         let classes: Vec<String> = used.iter().map(|c| c.name.clone()).collect();
         let labels: Vec<usize> =
@@ -97,43 +95,62 @@ impl Task {
         let values = (0..vectors.len()).flat_map(|i| vectors.vector(i)).map(|&v| f64::from(v)).collect();
         let features = Features { values, rows: vectors.len(), dim: vectors.dim() };
         let mut classifier = GpClassifier::default();
-        classifier.fit(crate::head::matrix(&features), &labels)?;
+        classifier.fit(crate::fitted::matrix(&features), &labels)?;
         // The held-out fits keep what was learned; only the posterior is new.
         let learned = classifier.learned()?;
         let mut fixed = GpClassifier::default();
         fixed.kernel = Some(classifier.fitted_kernel()?.clone());
         (fixed.prior_mean, fixed.tau, fixed.learn) = (learned.prior_mean, learned.tau, false);
-        let fit = |x: &Features, y: &[usize]| Head::fit_vectors(x, y, &fixed);
+        let fit = |x: &Features, y: &[usize]| Fitted::fit_vectors(x, y, &fixed);
         let held = held_out(&features, &labels, classes.len(), f64::INFINITY, &AtomicBool::new(false), fit)?;
         let shot = labels.len() as f64 / classes.len() as f64;
-        let calibration = Calibration::choose(held.as_ref(), None, classes.len(), shot)?;
-        let head = Head::Vectors(Box::new(classifier));
+        let calibration = TaskCalibration::choose(held.as_ref(), None, classes.len(), shot)?;
+        let fitted = Fitted::Vectors(Box::new(classifier));
         let title = vectors.name.clone();
-        Ok(Task { title, model: None, classes, names, labels, features, head, calibration })
-    }
-
-    /// What is said of features (of images, by [`Model::embed`]) or vectors, row by row.
-    pub fn predict(&self, queries: &Features) -> Result<Vec<Answer>> {
-        self.check_width(queries)?;
-        answers(&self.head.predict(queries)?, self.classes.len(), self.calibration.temperature)
+        Ok(TaskClassifier { title, model: None, classes, names, labels, features, fitted, calibration })
     }
 
     /// The thresholds of `rules` for this task.
-    pub fn rules(&self, rules: &Rules) -> Result<Ruling> {
-        Ruling::new(rules, &self.calibration)
+    pub fn thresholds(&self, rules: &Rules) -> Result<Thresholds> {
+        Thresholds::new(rules, &self.calibration)
+    }
+
+    /// What is said of features (of images, by [`Model::embed`]) or vectors, row by row.
+    pub fn answer(&self, queries: &Features, thresholds: &Thresholds) -> Result<Vec<Answer>> {
+        self.check_width(queries)?;
+        let raw = self.fitted.predict(queries)?;
+        answers(&raw, self.classes.len(), self.calibration.temperature, thresholds)
+    }
+
+    /// [`TaskClassifier::answer`] with class names, and the `explain` nearest examples of each query.
+    pub fn answer_named(
+        &self,
+        queries: &Features,
+        thresholds: &Thresholds,
+        explain: usize,
+    ) -> Result<Vec<NamedAnswer>> {
+        let answers = self.answer(queries, thresholds)?;
+        let nearest = match explain {
+            0 => vec![Vec::new(); answers.len()],
+            count => self.nearest(queries, count)?,
+        };
+        let named = answers.iter().zip(nearest);
+        Ok(named.map(|(answer, near)| NamedAnswer::new(&self.classes, answer, near)).collect())
     }
 
     /// The `count` examples with the largest kernel values to each query, the nearest first.
-    pub fn nearest(&self, queries: &Features, count: usize) -> Result<Vec<Vec<Neighbour>>> {
-        self.check_width(queries)?;
-        let kernel = self.head.similarity(queries)?;
+    fn nearest(&self, queries: &Features, count: usize) -> Result<Vec<Vec<Neighbour>>> {
+        let kernel = self.fitted.similarity(queries)?;
         let of_query = |q: usize| {
-            let mut all: Vec<Neighbour> = (0..self.labels.len())
-                .map(|i| Neighbour { index: i, class: self.labels[i], kernel: kernel[(i, q)] })
-                .collect();
-            all.sort_by(|a, b| b.kernel.total_cmp(&a.kernel).then(a.index.cmp(&b.index)));
-            all.truncate(count);
-            all
+            let mut rows: Vec<usize> = (0..self.labels.len()).collect();
+            rows.sort_by(|&a, &b| kernel[(b, q)].total_cmp(&kernel[(a, q)]).then(a.cmp(&b)));
+            let near = |&index: &usize| Neighbour {
+                example: self.names[index].clone(),
+                index,
+                class: self.classes[self.labels[index]].clone(),
+                kernel: kernel[(index, q)],
+            };
+            rows.iter().take(count).map(near).collect()
         };
         Ok((0..queries.rows).map(of_query).collect())
     }
@@ -202,7 +219,7 @@ impl Task {
     }
 
     /// How its probabilities are calibrated.
-    pub fn calibration(&self) -> &Calibration {
+    pub fn calibration(&self) -> &TaskCalibration {
         &self.calibration
     }
 

@@ -1,7 +1,7 @@
 //! What the labelled examples say of each other: each is predicted by the others of its task.
 
 use crate::error::{Error, Result};
-use crate::head::{Head, Raw};
+use crate::fitted::{Fitted, Raw};
 use rayon::prelude::*;
 use siskin_methods::{Features, select};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ pub(crate) fn held_out(
     classes: usize,
     most: f64,
     stop: &AtomicBool,
-    fit: impl Fn(&Features, &[usize]) -> Result<Head> + Sync,
+    fit: impl Fn(&Features, &[usize]) -> Result<Fitted> + Sync,
 ) -> Result<Option<HeldOut>> {
     let folds = assign(labels, classes);
     if folds.is_empty() || FEWEST_FOLDS as f64 * seconds(classes, labels.len()) > most {

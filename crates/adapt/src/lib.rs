@@ -1,0 +1,63 @@
+//! A classifier from a handful of labelled images: a trained model, adapted to a task, asked for calibrated answers.
+//!
+//! ```no_run
+//! use siskin_adapt::{Intake, Model, Rules, Support, TaskClassifier};
+//!
+//! let model = Model::open("omniglot-conv4s")?; // embedded; or a run folder, or an exported file
+//! let intake = Intake::default(); // bounds on pixels and memory
+//! let support = Support::read("letters".as_ref(), siskin_data::OnBadImage::Error, &model, &intake)?;
+//! let task = TaskClassifier::adapt(&model, &support, "letters")?;
+//! println!("{}", task.calibration().sentence());
+//! task.save("letters.task".as_ref())?;
+//!
+//! let view = intake.view_file(&model, "what.png".as_ref()).unwrap();
+//! let thresholds = task.thresholds(&Rules::default())?;
+//! let answer = &task.answer(&model.embed(&[view])?, &thresholds)?[0];
+//! println!("{} {:.2} {:?}", task.classes()[answer.label], answer.probability(), answer.set);
+//! # Ok::<(), siskin_adapt::Error>(())
+//! ```
+//!
+//! | question | file |
+//! | --- | --- |
+//! | What images may come in? | `intake.rs`, `inputs.rs` |
+//! | From labelled images to a classifier? | `support.rs`, `classifier.rs`, `fitted.rs` |
+//! | How sure may it be? | `calibration.rs`, `held_out.rs`, `measure.rs` |
+//! | Which classes are possible? | `sets.rs` |
+//! | Is it none of these? | `none_of_these.rs` |
+//! | What is said of an image? | `answer.rs`, `rules.rs` |
+//! | How is it kept? | `task_file.rs` |
+
+mod answer;
+mod calibration;
+mod card;
+mod classifier;
+mod error;
+mod fitted;
+mod held_out;
+mod inputs;
+mod intake;
+mod look;
+mod measure;
+mod model;
+mod none_of_these;
+mod rules;
+mod sets;
+mod support;
+mod task_file;
+mod view;
+
+pub use answer::{Answer, NamedAnswer, Neighbour};
+pub use calibration::{Origin, TaskCalibration};
+pub use card::{Card, ShapeCalibration, TestFacts};
+pub use classifier::{ModelRef, TaskClassifier};
+pub use error::{Error, Result};
+pub use inputs::{Input, Inputs, decode, from_pixels};
+pub use intake::Intake;
+pub use look::{Look, Looks, Mismatch};
+pub use measure::{Measured, NoveltyScore, ValidationEpisode};
+pub use model::{EMBEDDED, Model};
+pub use rules::{Rules, Thresholds, percent};
+pub use siskin_data::Image;
+pub use siskin_methods::Features;
+pub use support::{Example, Support, title_of};
+pub use view::View;

@@ -1,0 +1,91 @@
+//! `siskin export`: a run as one file that can be shipped.
+
+mod card;
+
+use crate::data::source::ReadArgs;
+use siskin_adapt::{Model, TestFacts};
+use siskin_train::run::Model as TrainedModel;
+use std::path::PathBuf;
+
+/// Arguments of `siskin export`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  siskin export runs/omniglot --out omniglot.safetensors
+  siskin export runs/cub --out birds.safetensors --name birds --set test.batches=1
+  siskin export runs/cub --novelty-scores      which score says \"none of these\" best? Nothing is written
+
+The file holds the weights and hyperparameters, without what only training needs, and a card: data, accuracy and
+calibration on test classes, what training images look like, and temperatures found on validation classes for tasks of
+several shapes. The data of the run must be there. The card is also left in the run folder, so that the folder itself can be
+given to `siskin adapt`.")]
+pub struct Args {
+    /// The run folder that `siskin train` wrote.
+    run: PathBuf,
+    /// The file to write.
+    #[arg(long, value_name = "FILE", required_unless_present = "novelty_scores")]
+    out: Option<PathBuf>,
+    /// What to call the model [default: the name of the file]
+    #[arg(long)]
+    name: Option<String>,
+    /// Change one key of the run's config for the test. May be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Compare scores that could say "none of these" on validation classes, and write nothing.
+    #[arg(long, conflicts_with_all = ["out", "name"])]
+    novelty_scores: bool,
+    #[command(flatten)]
+    read: ReadArgs,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let run = args
+        .read
+        .with_opener(args.read.on_bad(), |opener| TrainedModel::open(&args.run, &args.set, opener))?;
+    let model = Model::open(&args.run.display().to_string())?;
+    let Some(out) = args.out else { return novelty_scores(&run, &model) };
+    let stem = out.file_stem().map(|s| s.to_string_lossy().into_owned());
+    let name = args.name.or(stem).unwrap_or_else(|| "model".into());
+    let card = card::measure(&run, &model, &name, &mut |line| say!("{line}"))?;
+    let model = model.with_card(card);
+    model.export(&out)?;
+    model.card().test.iter().for_each(print_test);
+    let bytes = std::fs::metadata(&out)?.len();
+    say!("Written: {} ({bytes} bytes, hash {}).", out.display(), &model.hash()[..12]);
+    say!("Next: siskin adapt FOLDER --model {}", out.display());
+    Ok(())
+}
+
+fn print_test(test: &TestFacts) {
+    say!(
+        "{}-way {}-shot on {} test episodes: accuracy {:.2} ± {:.2} % (95 % interval)",
+        test.way,
+        test.shot,
+        test.episodes,
+        100.0 * test.accuracy.mean,
+        100.0 * test.accuracy.spread
+    );
+    say!(
+        "  as predicted: ECE {:.3}, NLL {:.3}; with T = {:.3} of validation: ECE {:.3}, NLL {:.3}",
+        test.raw.ece,
+        test.raw.nll,
+        test.temperature,
+        test.tuned.ece,
+        test.tuned.nll
+    );
+}
+
+/// Which score says best that a query is of none of a task's classes, for tasks of several shapes.
+fn novelty_scores(run: &TrainedModel, model: &Model) -> anyhow::Result<()> {
+    for (way, shot) in card::SHAPES {
+        say!("{way} classes, {shot} each");
+        let Some(measured) = card::of_shape(run, model, way, shot)? else {
+            say!("  the validation classes do not suffice");
+            continue;
+        };
+        for score in measured.novelty_scores()? {
+            say!("  {:30} AUROC {:.3}   95 % of members below {:7.3}", score.name, score.auroc, score.limit);
+        }
+    }
+    Ok(())
+}
