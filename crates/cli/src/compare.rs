@@ -8,7 +8,6 @@ use siskin_train::compare::{Compared, Examined, Outcome, compare, examine, test_
 use siskin_train::config::Config;
 use siskin_train::trainer;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Arguments of `siskin compare`.
@@ -75,17 +74,16 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Some(config) => test_settings(config),
         None => test_settings(&Config::load(&entries[0].folder.join("config.toml"), &args.set)?),
     };
-    let stop = crate::train::stop_at_ctrl_c()?;
     let mut outcomes = Vec::new();
     for entry in &entries {
-        let result = match trained(entry, &args.read, &stop) {
+        let result = match trained(entry, &args.read) {
             Ok(trainer::Outcome::Finished) => tested(entry, &settings, &args.read),
             Ok(trainer::Outcome::Stopped) => Err(anyhow::anyhow!("stopped")),
             Err(error) => Err(error),
         };
-        if stop.load(Ordering::Relaxed) {
+        if let Err(stopped) = crate::stop::check() {
             say!("Stopped and saved. Give the same command again to go on.");
-            return Ok(());
+            return Err(stopped.into());
         }
         let result = result.map_err(|error| error.to_string());
         if let Err(why) = &result {
@@ -152,7 +150,7 @@ fn reference(args: &Args, entries: &[Entry]) -> anyhow::Result<String> {
 }
 
 /// Trains what is not trained yet.
-fn trained(entry: &Entry, read: &ReadArgs, stop: &AtomicBool) -> anyhow::Result<trainer::Outcome> {
+fn trained(entry: &Entry, read: &ReadArgs) -> anyhow::Result<trainer::Outcome> {
     let Some(config) = &entry.config else {
         return Ok(trainer::Outcome::Finished);
     };
@@ -167,7 +165,7 @@ fn trained(entry: &Entry, read: &ReadArgs, stop: &AtomicBool) -> anyhow::Result<
         run.trainer().episode(),
         config.train.episodes
     );
-    crate::train::train_until(&mut run, stop)
+    crate::train::train(&mut run)
 }
 
 fn tested(entry: &Entry, settings: &[String], read: &ReadArgs) -> anyhow::Result<Examined> {

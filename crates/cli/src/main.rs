@@ -18,6 +18,7 @@ mod model;
 mod predict;
 mod quickstart;
 mod serve;
+mod stop;
 mod test;
 mod train;
 
@@ -81,10 +82,13 @@ enum Command {
 fn main() -> std::process::ExitCode {
     match run(Cli::parse()) {
         Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", sentence(&error));
-            std::process::ExitCode::FAILURE
-        }
+        Err(error) => match error.downcast_ref::<stop::Stopped>() {
+            Some(stopped) => stopped.exit_code(),
+            None => {
+                eprintln!("error: {}", sentence(&error));
+                std::process::ExitCode::FAILURE
+            }
+        },
     }
 }
 
@@ -104,7 +108,12 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
     let quickstart = || Cli::parse_from(["siskin", "quickstart"]).command;
-    match cli.command.or_else(quickstart) {
+    let command = cli.command.or_else(quickstart);
+    // The server stops in its own way: it finishes the requests under way.
+    if !matches!(command, Some(Command::Serve(_))) {
+        stop::listen()?;
+    }
+    match command {
         Some(Command::Data(args)) => data::run(args),
         Some(Command::Methods) => methods::run(),
         Some(Command::Train(args)) => train::run(args),

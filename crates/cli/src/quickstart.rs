@@ -43,8 +43,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     say!("Training on {} episodes.", run.config().train.episodes);
     if crate::train::train(&mut run)? == Outcome::Stopped {
         say!("Stopped and saved. Start it again to go on.");
-        return Ok(());
     }
+    crate::stop::check()?;
     drop(run);
     let model = args.read.with_opener(args.read.on_bad(), |opener| Model::open(&args.out, &[], opener))?;
     say!(

@@ -10,8 +10,6 @@ use siskin_train::run::Run;
 use siskin_train::trainer::{Event, Outcome};
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Arguments of `siskin train`.
 #[derive(clap::Args)]
@@ -22,7 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
   siskin train --resume runs/omniglot
   siskin train --replay runs/omniglot      the steps that made a run stop with non-finite gradients, once more
 
-Ctrl-C once saves and stops; --resume goes on as if it had never stopped.")]
+Ctrl-C once saves and stops, and so do SIGTERM and SIGHUP (a job scheduler, a closed terminal); the exit code is then 130,
+143 or 129. --resume goes on as if training had never stopped.")]
 pub struct Args {
     /// The config file (TOML). See configs/.
     #[arg(required_unless_present_any = ["resume", "replay"], conflicts_with_all = ["resume", "replay"])]
@@ -79,10 +78,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let outcome = train(&mut run)?;
     let folder = run.folder().path().display().to_string();
     match outcome {
-        Outcome::Stopped => say!(
-            "Stopped at episode {} and saved. Go on with: siskin train --resume {folder}",
-            run.trainer().episode()
-        ),
+        Outcome::Stopped => {
+            say!(
+                "Stopped at episode {} and saved. Go on with: siskin train --resume {folder}",
+                run.trainer().episode()
+            );
+            crate::stop::check()?;
+        }
         Outcome::Finished => {
             if let Some((accuracy, episode)) = run.trainer().best() {
                 say!("Best validation accuracy {:.2} % at episode {episode}.", 100.0 * accuracy);
@@ -106,28 +108,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Trains to the end or to Ctrl-C, with a progress bar.
+/// Trains to the end or to a signal, with a progress bar.
 pub fn train(run: &mut Run) -> anyhow::Result<Outcome> {
-    let stop = stop_at_ctrl_c()?;
-    train_until(run, &stop)
-}
-
-/// A flag that the first Ctrl-C sets; the second ends the program. To be called once.
-pub fn stop_at_ctrl_c() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        eprintln!("\nStopping after this step; Ctrl-C again stops at once, without saving.");
-    })
-    .context("cannot listen for Ctrl-C")?;
-    Ok(stop)
-}
-
-/// Trains to the end or until `stop` is set, with a progress bar.
-pub fn train_until(run: &mut Run, stop: &AtomicBool) -> anyhow::Result<Outcome> {
     let bar = ProgressBar::new(run.config().train.episodes);
     bar.set_style(ProgressStyle::with_template(
         "{bar:30} {pos}/{len} episodes  {per_sec}  {eta_precise} left  {msg}",
@@ -137,7 +119,7 @@ pub fn train_until(run: &mut Run, stop: &AtomicBool) -> anyhow::Result<Outcome> 
     // A bar that nobody sees (output to a file) would swallow the lines too.
     let say = |line: String| if bar.is_hidden() { say!("{line}") } else { bar.println(line) };
     let mut recent: VecDeque<(f64, f64)> = VecDeque::with_capacity(100);
-    let outcome = run.train(stop, &mut |event| match event {
+    let mut on = |event: &Event| match event {
         Event::Step { episode, report } => {
             if recent.len() == 100 {
                 recent.pop_front();
@@ -157,7 +139,8 @@ pub fn train_until(run: &mut Run, stop: &AtomicBool) -> anyhow::Result<Outcome> 
         Event::Validated { episode, accuracy: None, .. } => {
             say(format!("episode {episode}: no validation accuracy, a prediction was not finite"));
         }
-    });
+    };
+    let outcome = crate::stop::saving(|stop| run.train(stop, &mut on));
     bar.finish_and_clear();
     Ok(outcome?)
 }

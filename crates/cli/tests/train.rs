@@ -120,6 +120,87 @@ fn fifty_kills_in_steps_and_saves_change_no_byte_of_the_run() {
     }
 }
 
+/// A small run on drawings that saves at its end alone, unless it is told to stop.
+#[cfg(unix)]
+fn saves_at_its_end(at: &Path) {
+    drawings(&at.join("drawings"));
+    let config = SMALL
+        .replace("episodes = 400", "episodes = 250")
+        .replace("save_every = 1", "save_every = 100000")
+        .replace("validate_every = 0", "validate_every = 3\nvalidate_episodes = 2");
+    std::fs::write(at.join("small.toml"), format!("{config}[data]\ntrain = \"drawings\"\n")).unwrap();
+}
+
+#[cfg(unix)]
+fn send(signal: &str, child: &Child) {
+    let sent = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[cfg(unix)]
+#[test]
+fn signals_save_and_stop_with_their_exit_code_and_change_no_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    saves_at_its_end(at);
+    let written = |file: &str| std::fs::metadata(at.join(file)).and_then(|m| m.modified()).ok();
+    let mut reached = 0;
+    let mut args = vec!["train", "small.toml", "--out", "run"];
+    for (signal, code) in [("TERM", 143), ("HUP", 129), ("INT", 130), ("TERM", 143)] {
+        // The metrics are opened when training begins.
+        let before = written("run/metrics.jsonl");
+        let mut child = siskin(&args, at).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        wait_until(&mut child, || written("run/metrics.jsonl") != before);
+        std::thread::sleep(Duration::from_millis(100));
+        send(signal, &child);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{signal}");
+        assert!(text(&output.stdout).contains("train --resume run"), "{signal}: {}", text(&output.stdout));
+        let (position, _) = siskin_train::checkpoint::load(&at.join("run/last.safetensors")).unwrap();
+        assert!(position.episode > reached && position.episode < 250, "{signal}: {}", position.episode);
+        reached = position.episode;
+        args = vec!["train", "--resume", "run"];
+    }
+    for args in [&args[..], &["train", "small.toml", "--out", "whole"]] {
+        let output = run(args, at);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    for file in ["last.safetensors", "best.safetensors", "metrics.jsonl"] {
+        let read = |folder: &str| std::fs::read(at.join(folder).join(file)).unwrap();
+        assert!(read("run") == read("whole"), "{file} is not that of a run that was never stopped");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hangup_does_not_stop_a_run_under_nohup_and_tests_end_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    saves_at_its_end(at);
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" train small.toml --out run", env!("CARGO_BIN_EXE_siskin")]);
+    command.current_dir(at).env("SISKIN_CACHE", at.join("cache")).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    wait_until(&mut child, || at.join("run/best.safetensors").exists());
+    send("HUP", &child);
+    assert!(child.wait().unwrap().success(), "the run went on to its end");
+    let mut child = siskin(&["test", "run", "--set", "test.batches=100000"], at)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The handler is there once the thread that waits for signals is.
+    let listens = |child: u32| {
+        let threads = std::fs::read_dir(format!("/proc/{child}/task")).unwrap();
+        let name = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("comm"));
+        threads.flatten().filter_map(|thread| name(thread).ok()).any(|name| name.trim() == "signals")
+    };
+    let id = child.id();
+    wait_until(&mut child, || listens(id));
+    send("TERM", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+}
+
 #[test]
 fn a_diverged_run_can_be_replayed() {
     let folder = tempfile::tempdir().unwrap();

@@ -23,6 +23,9 @@ pub struct Position {
     /// Validations in which a prediction was not finite.
     #[serde(default)]
     pub validations_without_accuracy: u64,
+    /// The validation after the latest step is still to be done: training was stopped within it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub validation_due: bool,
     /// Best validation accuracy so far and the episode it was reached at.
     pub best: Option<(f64, u64)>,
     /// Length of `metrics.jsonl` at this point: a resumed run cuts what came after.
@@ -115,6 +118,7 @@ mod tests {
             skipped: 1,
             skipped_in_a_row: 0,
             validations_without_accuracy: 0,
+            validation_due: false,
             best: Some((0.1 + 0.2, 5)),
             metrics_bytes: 99,
             config: "seed = 1\n".into(),

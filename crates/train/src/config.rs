@@ -162,14 +162,24 @@ pub struct TrainConfig {
     pub kernel_learning_rate: f64,
     /// How the rates fall.
     pub schedule: Schedule,
-    /// Validate every so many episodes; 0 means never (the last model is then also the best).
-    pub validate_every: u64,
+    /// Validate every so many episodes; 0 means never (the last model is then also the best). Unset means five times in
+    /// the run, or every 500 episodes where that is more often.
+    pub validate_every: Option<u64>,
     /// Validate only after more than this many episodes.
     pub validate_from: u64,
     /// Episodes of one validation.
     pub validate_episodes: u64,
     /// Save `last.safetensors` every so many episodes.
     pub save_every: u64,
+    /// Save it also when so many minutes went by since the last time; 0 means by episodes alone.
+    pub save_minutes: f64,
+}
+
+impl TrainConfig {
+    /// Episodes from one validation to the next; 0 means never.
+    pub fn validate_every(&self) -> u64 {
+        self.validate_every.unwrap_or((self.episodes / 5).clamp(1, 500))
+    }
 }
 
 impl Default for TrainConfig {
@@ -180,10 +190,11 @@ impl Default for TrainConfig {
             learning_rate: 1e-3,
             kernel_learning_rate: 1e-2,
             schedule: Schedule::Constant,
-            validate_every: 500,
+            validate_every: None,
             validate_from: 0,
             validate_episodes: 100,
             save_every: 500,
+            save_minutes: 2.0,
         }
     }
 }
@@ -291,6 +302,13 @@ impl Config {
             ("abml.hyper_prior_weight", self.abml.hyper_prior_weight),
             ("abml.initial_deviation", self.abml.initial_deviation),
         ];
+        // Ten years: what `Duration` holds for certain.
+        if !(0.0..=5_256_000.0).contains(&self.train.save_minutes) {
+            return Err(Error::Config(format!(
+                "train.save_minutes = {}: it must be at least 0 (never by the clock) and at most 5256000",
+                self.train.save_minutes
+            )));
+        }
         match positive.iter().find(|(_, value)| !(*value > 0.0 && value.is_finite())) {
             Some((key, value)) => Err(Error::Config(format!("{key} = {value}: it must be a number above 0"))),
             None => Ok(()),

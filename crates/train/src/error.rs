@@ -49,6 +49,9 @@ pub enum Error {
     /// The run folder already holds another run.
     #[error("{0}")]
     Run(String),
+    /// It was asked to stop before its end.
+    #[error("stopped before the end")]
+    Stopped,
     /// The data crate reports an error.
     #[error(transparent)]
     Data(#[from] siskin_data::Error),

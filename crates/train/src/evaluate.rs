@@ -1,12 +1,13 @@
 //! Predictions on many episodes: each image goes through the network once, then the episodes run side by side.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use rayon::prelude::*;
 use siskin_calib::{Predictions, Probabilities};
 use siskin_data::random::stream;
 use siskin_data::{Episode, Items, Split, Transform};
 use siskin_methods::{Features, Images, Latent, Method, Prediction, Task, select};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a method said of the queries of one episode, and what is true.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,22 +30,24 @@ impl Answer {
 /// Images sent through the network at a time.
 const BATCH: usize = 128;
 
-/// Answers to all episodes of one split, in order.
+/// Answers to all episodes of one split, in order. Where `stop` is set on the way: [`Error::Stopped`].
 pub fn evaluate(
     method: &dyn Method,
     split: &Split,
     transform: &Transform,
     episodes: &[Episode],
+    stop: &AtomicBool,
 ) -> Result<Vec<Answer>> {
     let mut items: Vec<usize> = episodes.iter().flat_map(Episode::items).collect();
     items.sort_unstable();
     items.dedup();
-    let features = embed(method, split, transform, &items)?;
+    let features = embed_until(method, split, transform, &items, stop)?;
     let row_of: HashMap<usize, usize> = items.iter().enumerate().map(|(row, item)| (*item, row)).collect();
     episodes
         .par_iter()
         .enumerate()
         .map(|(index, episode)| {
+            go_on(stop)?;
             let (items, labels) = (episode.items(), episode.labels());
             let part = |rows: &[usize]| -> (Features, Vec<usize>) {
                 let features =
@@ -61,8 +64,22 @@ pub fn evaluate(
         .collect()
 }
 
+fn go_on(stop: &AtomicBool) -> Result<()> {
+    if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
+}
+
 /// Features of items of a split, by the evaluation transform; precomputed vectors are taken as they are.
 pub fn embed(method: &dyn Method, split: &Split, transform: &Transform, items: &[usize]) -> Result<Features> {
+    embed_until(method, split, transform, items, &AtomicBool::new(false))
+}
+
+fn embed_until(
+    method: &dyn Method,
+    split: &Split,
+    transform: &Transform,
+    items: &[usize],
+    stop: &AtomicBool,
+) -> Result<Features> {
     let data = match &split.items {
         Items::Images(data) => data,
         Items::Embeddings(data) => {
@@ -73,6 +90,7 @@ pub fn embed(method: &dyn Method, split: &Split, transform: &Transform, items: &
     let size = transform.size as usize;
     let mut all = Features { values: Vec::new(), rows: items.len(), dim: 1 };
     for batch in items.chunks(BATCH) {
+        go_on(stop)?;
         let mut pixels = vec![0.0; batch.len() * transform.len()];
         pixels.par_chunks_exact_mut(transform.len()).zip(batch).for_each(|(out, &item)| {
             // The evaluation transform draws no random number.

@@ -80,6 +80,16 @@ impl RunFolder {
     pub fn open(path: &Path) -> Result<RunFolder> {
         let folder = RunFolder(path.into());
         if ![folder.last(), folder.best(), folder.diverged()].iter().any(|file| file.exists()) {
+            let config = path.join("config.toml");
+            if config.exists() {
+                return Err(Error::Run(format!(
+                    "{} holds a run that was ended before its first save, so there is nothing to go on from. Start it \
+                     again: siskin train {} --out {} (train.save_minutes says how often it saves).",
+                    path.display(),
+                    config.display(),
+                    path.display()
+                )));
+            }
             return Err(Error::Run(format!(
                 "{} holds no run: neither last.safetensors nor best.safetensors is there. \
                  Give the folder that `siskin train` wrote (its --out).",
@@ -102,6 +112,11 @@ impl RunFolder {
     /// The checkpoint with the best validation accuracy.
     pub fn best(&self) -> PathBuf {
         self.0.join("best.safetensors")
+    }
+
+    /// What training goes on from: the newest checkpoint, or, where a run was killed before it wrote one, the best.
+    pub fn newest(&self) -> PathBuf {
+        if self.last().exists() { self.last() } else { self.best() }
     }
 
     /// The state before the steps that stopped a diverged run.
@@ -182,7 +197,11 @@ mod tests {
         assert!(record["versions"]["rustc"].as_str().unwrap().starts_with("rustc "), "{record}");
         assert!(record["versions"]["target"].as_str().unwrap().contains(std::env::consts::OS), "{record}");
         assert_eq!(record["kernels"], siskin_cpu::Isa::detect().name());
-        assert!(RunFolder::open(root.path()).unwrap_err().to_string().contains("holds no run"));
+        let error = RunFolder::open(root.path()).unwrap_err().to_string();
+        assert!(error.contains("before its first save") && error.contains("config.toml --out"), "{error}");
+        std::fs::create_dir(root.path().join("empty")).unwrap();
+        let error = RunFolder::open(&root.path().join("empty")).unwrap_err().to_string();
+        assert!(error.contains("holds no run"), "{error}");
         std::fs::write(folder.last(), b"").unwrap();
         let error = RunFolder::create(root.path(), &Config::default(), "x").unwrap_err().to_string();
         assert!(error.contains("--resume"), "{error}");

@@ -4,13 +4,14 @@ use crate::batches::Batches;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::evaluate::evaluate;
-use crate::trainer::Tasks;
+use crate::trainer::{Tasks, Validation};
 use siskin_data::{
     Batch, Channels, Episode, EpisodeSource, EpisodeSpec, Items, Loader, LoaderConfig, Opened, Opener,
     Sampler, ShortClasses, Split, SplitName, Splits, Transform,
 };
 use siskin_methods::{Diet, Images, Method, Rates, StepReport};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Validation episodes have a stream of their own, so that a run's training does not depend on its validations.
 const VALIDATION_SEED: u64 = 1;
@@ -160,7 +161,7 @@ impl TrainingTasks {
     /// Opens the streams of `config` for a method with this diet.
     pub fn new(config: &Config, data: TaskData, diet: Diet) -> Result<TrainingTasks> {
         let source = Source::open(diet, config, data.split(SplitName::Train).clone())?;
-        let validation = match config.train.validate_every {
+        let validation = match config.train.validate_every() {
             0 => Vec::new(),
             _ => data.episodes(
                 SplitName::Val,
@@ -204,14 +205,16 @@ impl Tasks for TrainingTasks {
         Ok(rayon::scope(|_| method.train_step(&episodes, rates))?)
     }
 
-    fn validate(&mut self, method: &dyn Method) -> Result<Option<f64>> {
+    fn validate(&mut self, method: &dyn Method, stop: &AtomicBool) -> Result<Validation> {
         let split = self.data.split(SplitName::Val);
-        let answers = match evaluate(method, split, &self.data.test_transform, &self.validation) {
-            Err(Error::Method(e)) if e.is_not_finite() => return Ok(None),
+        let answers = match evaluate(method, split, &self.data.test_transform, &self.validation, stop) {
+            Err(Error::Method(e)) if e.is_not_finite() => return Ok(Validation::NotFinite),
+            Err(Error::Stopped) => return Ok(Validation::Stopped),
             answers => answers?,
         };
         let finite = answers.iter().flat_map(|a| &a.prediction.probabilities).all(|p| p.is_finite());
-        Ok(finite.then(|| answers.iter().map(|a| a.accuracy()).sum::<f64>() / answers.len() as f64))
+        let mean = answers.iter().map(|a| a.accuracy()).sum::<f64>() / answers.len() as f64;
+        Ok(if finite { Validation::Accuracy(mean) } else { Validation::NotFinite })
     }
 }
 

@@ -9,6 +9,7 @@ use siskin_calib::{MeanSpread, mean_interval95, mean_std};
 use siskin_data::{Episode, EpisodeSpec, SplitName};
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// Accuracy by the paper's protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +54,8 @@ pub fn episodes(model: &Model, split: SplitName, batches: u64) -> Result<Vec<Epi
 /// Answers to these episodes.
 pub fn answers(model: &Model, split: SplitName, batches: u64) -> Result<Vec<Answer>> {
     let episodes = episodes(model, split, batches)?;
-    evaluate(model.method.as_ref(), model.data.split(split), &model.data.test_transform, &episodes)
+    let (method, split) = (model.method.as_ref(), model.data.split(split));
+    evaluate(method, split, &model.data.test_transform, &episodes, &AtomicBool::new(false))
 }
 
 /// The report of test answers.

@@ -9,6 +9,7 @@ use crate::run_folder::{Metrics, RunFolder};
 use serde::{Deserialize, Serialize};
 use siskin_methods::{Method, Rates, StepReport};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Steps with a non-finite gradient that may follow one another before training stops.
 const SKIPS_ALLOWED: u64 = 2;
@@ -57,8 +58,19 @@ pub trait Tasks {
     /// One optimiser step on the training episodes `first..first + count`.
     fn step(&mut self, method: &mut dyn Method, first: u64, count: u64, rates: Rates) -> Result<StepReport>;
 
-    /// Mean accuracy over the validation episodes; none where a prediction is not finite.
-    fn validate(&mut self, method: &dyn Method) -> Result<Option<f64>>;
+    /// Mean accuracy over the validation episodes, or why there is none. Ends early where `stop` is set.
+    fn validate(&mut self, method: &dyn Method, stop: &AtomicBool) -> Result<Validation>;
+}
+
+/// What a validation found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Validation {
+    /// The mean accuracy.
+    Accuracy(f64),
+    /// A prediction was not finite.
+    NotFinite,
+    /// It was stopped before its end: nothing is known.
+    Stopped,
 }
 
 /// A run in progress.
@@ -69,6 +81,8 @@ pub struct Trainer {
     position: Position,
     metrics: Metrics,
     events: EventWriter,
+    /// When the newest checkpoint was written, or training began.
+    saved: Instant,
 }
 
 #[derive(Serialize)]
@@ -107,6 +121,7 @@ impl Trainer {
             skipped: 0,
             skipped_in_a_row: 0,
             validations_without_accuracy: 0,
+            validation_due: false,
             best: None,
             metrics_bytes: 0,
             config: config.to_toml(),
@@ -122,7 +137,7 @@ impl Trainer {
         data: &str,
         mut method: Box<dyn Method>,
     ) -> Result<Trainer> {
-        let path = folder.last();
+        let path = folder.newest();
         let (position, state) = checkpoint::load(&path)?;
         if position.data != data {
             let why = format!("it was trained on data {}, this is {data}: give the same data", position.data);
@@ -140,7 +155,8 @@ impl Trainer {
     ) -> Result<Trainer> {
         let metrics = Metrics::open(&folder, position.metrics_bytes)?;
         let events = EventWriter::create(folder.path())?;
-        Ok(Trainer { config: config.train.clone(), folder, method, position, metrics, events })
+        let saved = Instant::now();
+        Ok(Trainer { config: config.train.clone(), folder, method, position, metrics, events, saved })
     }
 
     /// Episodes done so far.
@@ -175,22 +191,20 @@ impl Trainer {
         stop: &AtomicBool,
         on: &mut dyn FnMut(&Event),
     ) -> Result<Outcome> {
-        while self.position.episode < self.config.episodes {
+        while self.position.validation_due || self.position.episode < self.config.episodes {
             if stop.load(Ordering::Relaxed) {
                 self.save()?;
                 return Ok(Outcome::Stopped);
             }
             let first = self.position.episode;
-            self.step(tasks, on)?;
-            let passed = |every: u64| every > 0 && self.position.episode / every > first / every;
-            let (validate, save) = (passed(self.config.validate_every), passed(self.config.save_every));
-            let end = self.position.episode == self.config.episodes;
-            if (validate || (end && self.config.validate_every > 0))
-                && self.position.episode > self.config.validate_from
-            {
-                self.validate(tasks, on)?;
+            if !self.position.validation_due {
+                self.step(tasks, on)?;
+                self.position.validation_due = self.validation_is_due(first);
             }
-            if save || end {
+            if self.position.validation_due {
+                self.validate(tasks, stop, on)?;
+            }
+            if !self.position.validation_due && self.save_is_due(first) {
                 self.save()?;
             }
         }
@@ -199,6 +213,29 @@ impl Trainer {
             checkpoint::save(&self.folder.best(), &self.position, &self.method.state())?;
         }
         Ok(Outcome::Finished)
+    }
+
+    /// Whether the steps since episode `first` passed a multiple of `every`.
+    fn passed(&self, every: u64, first: u64) -> bool {
+        every > 0 && self.position.episode / every > first / every
+    }
+
+    /// All episodes are done.
+    fn at_the_end(&self) -> bool {
+        self.position.episode == self.config.episodes
+    }
+
+    fn validation_is_due(&self, first: u64) -> bool {
+        let every = self.config.validate_every();
+        (self.passed(every, first) || (every > 0 && self.at_the_end()))
+            && self.position.episode > self.config.validate_from
+    }
+
+    /// By episodes or by the clock. When a checkpoint is written changes nothing else.
+    fn save_is_due(&self, first: u64) -> bool {
+        let minutes = self.config.save_minutes;
+        let waited = minutes > 0.0 && self.saved.elapsed() >= Duration::from_secs_f64(60.0 * minutes);
+        waited || self.passed(self.config.save_every, first) || self.at_the_end()
     }
 
     /// The steps that stopped a diverged run, taken again from the state before them; nothing is written. The result is
@@ -260,8 +297,19 @@ impl Trainer {
         Ok(())
     }
 
-    fn validate(&mut self, tasks: &mut dyn Tasks, on: &mut dyn FnMut(&Event)) -> Result<()> {
-        let accuracy = tasks.validate(self.method.as_ref())?;
+    /// Validates; where `stop` is set the validation stays due.
+    fn validate(
+        &mut self,
+        tasks: &mut dyn Tasks,
+        stop: &AtomicBool,
+        on: &mut dyn FnMut(&Event),
+    ) -> Result<()> {
+        let accuracy = match tasks.validate(self.method.as_ref(), stop)? {
+            Validation::Accuracy(accuracy) => Some(accuracy),
+            Validation::NotFinite => None,
+            Validation::Stopped => return Ok(()),
+        };
+        self.position.validation_due = false;
         let episode = self.position.episode;
         let better = |accuracy: &f64| self.position.best.is_none_or(|(reached, _)| *accuracy > reached);
         let new_best = accuracy.filter(better);
@@ -282,7 +330,9 @@ impl Trainer {
 
     fn save(&mut self) -> Result<()> {
         self.position.metrics_bytes = self.metrics.flush()?;
-        checkpoint::save(&self.folder.last(), &self.position, &self.method.state())
+        checkpoint::save(&self.folder.last(), &self.position, &self.method.state())?;
+        self.saved = Instant::now();
+        Ok(())
     }
 
     /// Saves the state before the bad steps (they changed nothing) and the list of their episodes, then reports.

@@ -79,6 +79,8 @@ fn values_out_of_range_are_named() {
         ("test.episodes=0", "test.episodes"),
         ("abml.kl_weight=-1", "abml.kl_weight"),
         ("abml.samples=0", "abml.samples"),
+        ("train.save_minutes=-1", "train.save_minutes"),
+        ("train.save_minutes=nan", "train.save_minutes"),
     ] {
         let error = Config::parse("", &[set.into()]).unwrap_err().to_string();
         assert!(error.contains(key), "{error}");

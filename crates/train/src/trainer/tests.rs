@@ -30,10 +30,13 @@ impl Method for Counter {
     }
 }
 
-/// Steps at the listed episodes have no finite gradient; the first `blind` validations no finite prediction.
+/// Steps at the listed episodes have no finite gradient; the first `stopped` validations are stopped, the next `blind` ones
+/// have no finite prediction.
+#[derive(Default)]
 struct Script {
     bad: Vec<u64>,
     blind: usize,
+    stopped: usize,
 }
 
 impl Tasks for Script {
@@ -43,12 +46,16 @@ impl Tasks for Script {
         }
         Ok(method.train_step(&[], Rates { network: rates.network + first as f64, ..rates })?)
     }
-    fn validate(&mut self, method: &dyn Method) -> Result<Option<f64>> {
+    fn validate(&mut self, method: &dyn Method, _: &AtomicBool) -> Result<Validation> {
+        if self.stopped > 0 {
+            self.stopped -= 1;
+            return Ok(Validation::Stopped);
+        }
         if self.blind > 0 {
             self.blind -= 1;
-            return Ok(None);
+            return Ok(Validation::NotFinite);
         }
-        Ok(Some(method.scalars()[0].1))
+        Ok(Validation::Accuracy(method.scalars()[0].1))
     }
 }
 
@@ -62,7 +69,7 @@ fn config() -> Config {
 fn train(folder: &Path, stops: &[usize], bad: Vec<u64>) -> Result<()> {
     let config = config();
     let mut run = RunFolder::create(folder, &config, "data")?;
-    let mut tasks = Script { bad, blind: 0 };
+    let mut tasks = Script { bad, ..Script::default() };
     for (part, steps) in stops.iter().chain([&usize::MAX]).enumerate() {
         let method = Box::new(Counter(0.3));
         let mut trainer = match part {
@@ -91,11 +98,75 @@ fn stopped_and_resumed_anywhere_gives_the_same_bytes() {
     for stops in [vec![1], vec![3], vec![5, 1, 4], vec![11]] {
         let parts = root.path().join(format!("{stops:?}"));
         train(&parts, &stops, vec![8]).unwrap();
-        for file in ["last.safetensors", "best.safetensors", "metrics.jsonl"] {
-            let read = |folder: &Path| std::fs::read(folder.join(file)).unwrap();
-            assert!(read(&whole) == read(&parts), "{file} differs when stopped after {stops:?} steps");
-        }
+        assert!(files(&whole) == files(&parts), "other bytes when stopped after {stops:?} steps");
     }
+}
+
+/// The files of a run that went through without a stop, by the settings of [`config`].
+fn files(folder: &Path) -> [Vec<u8>; 3] {
+    ["last.safetensors", "best.safetensors", "metrics.jsonl"].map(|f| std::fs::read(folder.join(f)).unwrap())
+}
+
+#[test]
+fn a_validation_that_was_stopped_is_done_by_the_resumed_run() {
+    let root = tempfile::tempdir().unwrap();
+    let (whole, parts) = (root.path().join("whole"), root.path().join("parts"));
+    train(&whole, &[], vec![]).unwrap();
+    let config = config();
+    let run = RunFolder::create(&parts, &config, "data").unwrap();
+    let mut tasks = Script::default();
+    let stop = AtomicBool::new(false);
+    let mut trainer = Trainer::start(run.clone(), &config, "data", Box::new(Counter(0.3))).unwrap();
+    // The stop comes in the first validation, after the step to episode 6.
+    tasks.stopped = 1;
+    let outcome = trainer.run(&mut tasks, &stop, &mut |event| match event {
+        Event::Step { episode, .. } => stop.store(*episode == 6, Ordering::Relaxed),
+        Event::Validated { .. } => panic!("the validation was stopped"),
+    });
+    assert_eq!(outcome.unwrap(), Outcome::Stopped);
+    let (position, _) = checkpoint::load(&run.last()).unwrap();
+    assert_eq!((position.episode, position.validation_due), (6, true));
+    let mut trainer = Trainer::resume(run, &config, "data", Box::new(Counter(0.0))).unwrap();
+    let outcome = trainer.run(&mut tasks, &AtomicBool::new(false), &mut |_| {});
+    assert_eq!(outcome.unwrap(), Outcome::Finished);
+    assert!(files(&whole) == files(&parts));
+}
+
+#[test]
+fn saves_by_the_clock_change_no_byte() {
+    let root = tempfile::tempdir().unwrap();
+    let run = |name: &str, minutes: f64| {
+        let mut config = config();
+        config.train.save_every = 1_000;
+        config.train.save_minutes = minutes;
+        let folder = RunFolder::create(&root.path().join(name), &config, "data").unwrap();
+        let mut trainer = Trainer::start(folder.clone(), &config, "data", Box::new(Counter(0.3))).unwrap();
+        let mut seen = Vec::new();
+        let outcome = trainer.run(&mut Script::default(), &AtomicBool::new(false), &mut |event| {
+            if let Event::Step { .. } = event {
+                seen.push(checkpoint::load(&folder.last()).ok().map(|(position, _)| position.episode));
+            }
+        });
+        assert_eq!(outcome.unwrap(), Outcome::Finished);
+        let state = checkpoint::load(&folder.last()).unwrap().1;
+        (seen, state, std::fs::read(folder.path().join("metrics.jsonl")).unwrap())
+    };
+    let (often, never) = (run("often", 1e-9), run("never", 0.0));
+    assert_eq!(often.0[..3], [None, Some(2), Some(4)], "a checkpoint after every step");
+    assert!(never.0.iter().all(Option::is_none), "no checkpoint before the end");
+    assert_eq!(often.1, never.1);
+    assert_eq!(often.2, never.2);
+}
+
+#[test]
+fn a_run_is_validated_five_times_unless_told_otherwise() {
+    let root = tempfile::tempdir().unwrap();
+    let seen = |name: &str, set: &[&str]| validated(&root.path().join(name), set, 0).0;
+    assert_eq!(seen("a", &["train.episodes=100"]), [20, 40, 60, 80, 100]);
+    assert_eq!(seen("b", &["train.episodes=3"]), [1, 2, 3]);
+    assert_eq!(seen("c", &["train.episodes=3000"]), [500, 1000, 1500, 2000, 2500, 3000]);
+    assert_eq!(seen("d", &["train.episodes=100", "train.validate_every=60"]), [60, 100]);
+    assert!(seen("e", &["train.episodes=100", "train.validate_every=0"]).is_empty());
 }
 
 #[test]
@@ -112,7 +183,7 @@ fn one_bad_step_is_skipped_and_three_in_a_row_stop_the_run() {
     let (_, before) = checkpoint::load(&folder.join("last.safetensors")).unwrap();
     assert_eq!(state, before, "the skipped steps changed nothing");
     let run = RunFolder::open(&folder).unwrap();
-    let mut tasks = Script { bad: vec![4, 6, 8], blind: 0 };
+    let mut tasks = Script { bad: vec![4, 6, 8], ..Script::default() };
     let again = Trainer::replay(&run, &config(), Box::new(Counter(0.0)), &mut tasks).unwrap();
     let seen: Vec<_> = again.iter().map(|(first, report)| (*first, report.taken)).collect();
     assert_eq!(seen, [(4, false), (6, false), (8, false)]);
@@ -133,7 +204,7 @@ fn validated(folder: &Path, set: &[&str], blind: usize) -> (Vec<u64>, Trainer) {
     let config = Config::parse("", &set).unwrap();
     let run = RunFolder::create(folder, &config, "data").unwrap();
     let mut trainer = Trainer::start(run, &config, "data", Box::new(Counter(0.3))).unwrap();
-    let (mut tasks, mut seen) = (Script { bad: vec![], blind }, Vec::new());
+    let (mut tasks, mut seen) = (Script { blind, ..Script::default() }, Vec::new());
     let outcome = trainer.run(&mut tasks, &AtomicBool::new(false), &mut |event| {
         if let Event::Validated { episode, .. } = event {
             seen.push(*episode);

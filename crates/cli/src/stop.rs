@@ -1,0 +1,141 @@
+//! SIGINT (Ctrl-C), SIGTERM and SIGHUP: training saves and stops, all other work ends at once. The exit code is 128 + the
+//! signal's number: 130, 143, 129.
+
+use anyhow::Context;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+// Signals belong to the whole process, and so do these.
+/// The first signal that came; 0 before.
+static SIGNAL: AtomicU8 = AtomicU8::new(0);
+/// Set by a signal: whoever can save shall save and stop.
+static ASKED: AtomicBool = AtomicBool::new(false);
+/// Whether somebody is at work who watches [`ASKED`].
+static SAVES: AtomicBool = AtomicBool::new(false);
+
+/// A command was stopped by a signal and has saved what it could.
+#[derive(Debug)]
+pub struct Stopped(u8);
+
+impl Stopped {
+    /// What a shell reports of a program that a signal ended.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(128 + self.0)
+    }
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "stopped by signal {}", self.0)
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// An error if a signal came.
+pub fn check() -> Result<(), Stopped> {
+    match SIGNAL.load(Ordering::SeqCst) {
+        0 => Ok(()),
+        signal => Err(Stopped(signal)),
+    }
+}
+
+/// Runs `work`, which must save and return soon after the flag it gets is set. A second signal ends the program at once.
+pub fn saving<T>(work: impl FnOnce(&AtomicBool) -> T) -> T {
+    SAVES.store(true, Ordering::SeqCst);
+    let done = work(&ASKED);
+    SAVES.store(false, Ordering::SeqCst);
+    done
+}
+
+/// Begins to listen, on a thread of its own. To be called once.
+pub fn listen() -> anyhow::Result<()> {
+    let start = || -> std::io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let _inside = runtime.enter();
+        let signals = system::Signals::new()?;
+        let wait = move || runtime.block_on(signals.each(came));
+        std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop)
+    };
+    start().context("cannot listen for signals")
+}
+
+fn came(signal: u8) {
+    let first = SIGNAL.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+    ASKED.store(true, Ordering::SeqCst);
+    if !first || !SAVES.load(Ordering::SeqCst) {
+        std::process::exit(128 + i32::from(signal));
+    }
+    // A terminal that was closed cannot show it: no error.
+    let _ = writeln!(
+        std::io::stderr(),
+        "\nStopping after this step; another signal (Ctrl-C) stops at once, without saving."
+    );
+}
+
+#[cfg(unix)]
+mod system {
+    use std::io::Result;
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    pub struct Signals {
+        interrupt: Signal,
+        terminate: Signal,
+        /// Nothing under `nohup`, which promises that a closed terminal stops nothing.
+        hangup: Option<Signal>,
+    }
+
+    impl Signals {
+        pub fn new() -> Result<Signals> {
+            let hangup = if hangup_is_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
+            Ok(Signals {
+                interrupt: signal(SignalKind::interrupt())?,
+                terminate: signal(SignalKind::terminate())?,
+                hangup,
+            })
+        }
+
+        /// Calls `came` with the number of every signal.
+        pub async fn each(mut self, came: fn(u8)) {
+            loop {
+                let hangup = async {
+                    match &mut self.hangup {
+                        Some(signal) => signal.recv().await,
+                        None => std::future::pending().await,
+                    }
+                };
+                came(tokio::select! {
+                    _ = self.interrupt.recv() => 2,
+                    _ = self.terminate.recv() => 15,
+                    _ = hangup => 1,
+                });
+            }
+        }
+    }
+
+    /// Whether the program was started with SIGHUP ignored. Linux tells by a file; elsewhere it counts as not ignored.
+    fn hangup_is_ignored() -> bool {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    pub struct Signals;
+
+    impl Signals {
+        pub fn new() -> std::io::Result<Signals> {
+            Ok(Signals)
+        }
+
+        /// Calls `came` at every Ctrl-C.
+        pub async fn each(self, came: fn(u8)) {
+            while tokio::signal::ctrl_c().await.is_ok() {
+                came(2);
+            }
+        }
+    }
+}
