@@ -26,7 +26,7 @@ x, y = load_digits(return_X_y=True)
 # %% The classifiers
 models = {
     "siskin, as it is": lambda: LogisticSoftmaxGPC(),
-    "siskin, inference=direct": lambda: LogisticSoftmaxGPC(inference="direct"),
+    "siskin, inference=collapsed": lambda: LogisticSoftmaxGPC(inference="collapsed"),
     "siskin, likelihood=softmax": lambda: LogisticSoftmaxGPC(likelihood="softmax"),
     "sklearn GaussianProcess": lambda: make_pipeline(StandardScaler(), GaussianProcessClassifier(1.0 * RBF(8.0))),
     "sklearn LogisticRegression": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),

@@ -21,8 +21,8 @@ _Array = NDArray[np.float64]
 class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
     """Gaussian-process classifier with the logistic-softmax likelihood.
 
-    Kernel, temperature and prior mean are learned by maximising a bound of the log evidence; the posterior has
-    closed-form updates and the probabilities a deterministic quadrature: the same data give the same numbers.
+    Kernel, temperature and prior mean are learned by maximising a bound of the log evidence, from the best of several
+    starts by leave-one-out log-loss. Posterior and probabilities are deterministic: the same data give the same numbers.
 
     Parameters
     ----------
@@ -30,12 +30,13 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         "auto" is RBF that starts at the median distance between training points.
     likelihood : {"logistic-softmax", "softmax", "one-vs-each", "gaussian"}
         How class probabilities arise from the latent functions.
-    inference : {"collapsed", "direct"}
-        "collapsed" is fast; "direct" is slower and closer to the exact posterior.
+    inference : {"direct", "collapsed"}
+        "direct" is close to the exact posterior; "collapsed" is faster and under-confident, and what it learns may predict
+        worse.
     standardise : bool
         Shift and scale every column to mean 0 and standard deviation 1 first.
     prior_mean, tau : float
-        Where prior mean and temperature start (or stay, with ``learn=False``).
+        Where prior mean and temperature start (or stay, with ``learn=False``). Other starts are tried too.
     learn : bool
         Learn the hyperparameters.
     learn_points : int
@@ -50,7 +51,9 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         ``tau``, ``prior_mean``, ``noise`` ("gaussian" only) and ``kernel_shape`` (variance, lengthscale or offset; the
         cosine kernel has none) as learned, the ``bound`` of the log evidence, its ``evaluations``, and whether learning
         (``converged``), the inference within each evaluation (``inner_converged``) and the posterior
-        (``posterior_converged``) came to rest.
+        (``posterior_converged``) came to rest. ``leave_one_out`` is the leave-one-out log-loss of the points that were
+        learned from (logistic-softmax only). ``learned_kept`` is False where by that loss the start predicted better than
+        what was learned, and was kept.
 
     Examples
     --------
@@ -70,7 +73,7 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         *,
         kernel: str = "auto",
         likelihood: str = "logistic-softmax",
-        inference: str = "collapsed",
+        inference: str = "direct",
         standardise: bool = True,
         prior_mean: float = -1.0,
         tau: float = 0.5,
@@ -112,6 +115,15 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         if not self.hyperparameters_["posterior_converged"]:
             warnings.warn(
                 "the posterior did not come to rest; the one reached is used", ConvergenceWarning, stacklevel=2
+            )
+        shares = np.bincount(labels) / len(labels)
+        loss, guessing = self.hyperparameters_["leave_one_out"], -float(np.sum(shares * np.log(shares)))
+        if self.learn and loss is not None and loss >= guessing:
+            warnings.warn(
+                f"nothing was learned: left out, the examples are predicted no better (log-loss {loss:.3f}) than by the "
+                f"shares of the classes alone ({guessing:.3f})",
+                UserWarning,
+                stacklevel=2,
             )
         return self
 

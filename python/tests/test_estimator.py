@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -169,7 +169,7 @@ def test_ctrl_c_ends_a_long_fit():
 def test_other_threads_run_while_it_fits():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(600, 5)), rng.integers(0, 6, 600)
-    work = threading.Thread(target=lambda: LogisticSoftmaxGPC(learn_points=600).fit(x, y))
+    work = threading.Thread(target=lambda: LogisticSoftmaxGPC(learn=False).fit(x, y))
     began, ticks = time.monotonic(), 0
     work.start()
     while work.is_alive():
@@ -178,3 +178,44 @@ def test_other_threads_run_while_it_fits():
     seconds = time.monotonic() - began
     assert seconds > 0.2, "too quick to see anything"
     assert ticks > 20 * seconds
+
+
+def small_sets():
+    """Name, vectors and labels of scikit-learn's small sets; of the digits 300 train."""
+    for name, load, train in [
+        ("wine", load_wine, 0.5),
+        ("breast_cancer", load_breast_cancer, 0.5),
+        ("iris", load_iris, 0.5),
+        ("digits", load_digits, 300),
+    ]:
+        x, y = load(return_X_y=True)
+        yield pytest.param(train_test_split(x, y, train_size=train, random_state=0, stratify=y), id=name)
+
+
+@pytest.mark.parametrize("split", list(small_sets()))
+def test_the_default_learns_and_row_order_does_not_matter(split):
+    x, x_test, y, y_test = split
+    found = []
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(len(y))
+        model = LogisticSoftmaxGPC().fit(x[order], y[order])
+        p = model.predict_proba(x_test)
+        assert calibration.accuracy(p, y_test) >= 0.9
+        assert calibration.nll(p, y_test) < 0.5
+        found.append(p)
+    np.testing.assert_allclose(found[1], found[0], atol=0.01)
+    np.testing.assert_allclose(found[2], found[0], atol=0.01)
+
+
+def test_the_guard_is_recorded(iris):
+    x, _, y, _ = iris
+    facts = LogisticSoftmaxGPC().fit(x, y).hyperparameters_
+    assert 0 < facts["leave_one_out"] < 0.5
+    assert isinstance(facts["learned_kept"], bool)
+    assert LogisticSoftmaxGPC(likelihood="gaussian").fit(x, y).hyperparameters_["leave_one_out"] is None
+
+
+def test_labels_that_nothing_explains_are_warned_of():
+    rng = np.random.default_rng(0)
+    with pytest.warns(UserWarning, match="nothing was learned"):
+        LogisticSoftmaxGPC().fit(rng.normal(size=(60, 3)), rng.permutation(np.arange(60) % 3))

@@ -45,9 +45,33 @@ pub struct Gauss {
     b_inverse: OnceLock<Mat<f64>>,
 }
 
+/// How many digits the variances of points with weak sites keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Digits {
+    /// All of them.
+    All,
+    /// All but four at worst, for a third of the cost where there are many points.
+    Most,
+}
+
+impl Digits {
+    /// A point with `w_n K_nn` above this is a strong one.
+    fn strong(self) -> f64 {
+        match self {
+            Self::All => 1.0,
+            Self::Most => 1e-4,
+        }
+    }
+}
+
 impl Gauss {
     /// The moments for kernel matrix `k` [N, N], site precisions `w >= 0`, linear term `b` and prior mean `a`, all `[N]`.
     pub fn new(k: &Mat<f64>, w: &[f64], b: &[f64], a: &[f64]) -> Result<Self> {
+        Self::to(Digits::All, k, w, b, a)
+    }
+
+    /// [`Gauss::new`] with as many digits as asked.
+    pub(crate) fn to(digits: Digits, k: &Mat<f64>, w: &[f64], b: &[f64], a: &[f64]) -> Result<Self> {
         let n = w.len();
         for (side, got) in [("rows", k.nrows()), ("columns", k.ncols())] {
             if got != n {
@@ -78,7 +102,7 @@ impl Gauss {
         let shift = mul_vec(k, &g);
         let mu: Vec<f64> = a.iter().zip(&shift).map(|(a, d)| a + d).collect();
 
-        let (strong, weak): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| diagonal[i] > 1.0);
+        let (strong, weak): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| diagonal[i] > digits.strong());
         let sk = Mat::from_fn(n, weak.len(), |i, j| s[i] * k[(i, weak[j])]);
         let v_weak = lower_product(li.as_ref(), sk.as_ref());
         let mut v = vec![0.0; n];

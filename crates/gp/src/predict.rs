@@ -70,6 +70,11 @@ impl Posterior {
         self.blocks.len()
     }
 
+    /// Temperature.
+    pub fn tau(&self) -> f64 {
+        self.tau
+    }
+
     /// The sites: `w` of each block, and `b = g + w mu`.
     pub fn sites(&self) -> Sites {
         let table = |f: &dyn Fn(&SignedGauss, usize) -> f64| {

@@ -75,33 +75,45 @@ impl Standardiser {
     }
 }
 
-/// At most `most` points (but one of each class at least), the same fraction of each class, spread over its members.
-pub(super) fn spread_subset(y: &[usize], classes: usize, most: usize) -> Vec<usize> {
-    if y.len() <= most {
-        return (0..y.len()).collect();
-    }
-    let mut seen = vec![0usize; classes];
-    let mut order: Vec<(f64, usize)> = y
-        .iter()
-        .enumerate()
-        .map(|(i, &label)| {
-            let rank = seen[label];
-            seen[label] += 1;
-            // Multiples of the golden ratio modulo 1: any leading part of them is spread evenly. First members come first.
-            let key = if rank == 0 { -1.0 } else { (rank as f64 * 0.618_033_988_749_894_9).fract() };
-            (key, i)
-        })
-        .collect();
-    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    let mut chosen: Vec<usize> = order[..most.max(classes)].iter().map(|&(_, i)| i).collect();
-    chosen.sort_unstable();
-    chosen
+/// The rows sorted by their values, so that what is learned does not depend on the order they come in.
+pub(super) fn order_of_values(x: &Mat<f64>) -> Vec<usize> {
+    let by_value = |&a: &usize, &b: &usize| {
+        let columns = (0..x.ncols()).map(|j| x[(a, j)].total_cmp(&x[(b, j)]));
+        columns.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+    };
+    let mut order: Vec<usize> = (0..x.nrows()).collect();
+    order.sort_by(by_value);
+    order
 }
 
-/// RBF with the median distance of (at most 200, spread) points as lengthscale, output scale 1.
-pub(super) fn rbf_at_median_distance(x: &Mat<f64>) -> Result<Kernel> {
+/// At most `most` points (but one of each class at least), the same fraction of each class, spread over its members, in
+/// `order`.
+pub(super) fn spread_subset(order: &[usize], y: &[usize], classes: usize, most: usize) -> Vec<usize> {
+    if y.len() <= most {
+        return order.to_vec();
+    }
+    let mut seen = vec![0usize; classes];
+    let mut keyed: Vec<(f64, usize)> = order
+        .iter()
+        .enumerate()
+        .map(|(place, &i)| {
+            let rank = seen[y[i]];
+            seen[y[i]] += 1;
+            // Multiples of the golden ratio modulo 1: any leading part of them is spread evenly. First members come first.
+            let key = if rank == 0 { -1.0 } else { (rank as f64 * 0.618_033_988_749_894_9).fract() };
+            (key, place)
+        })
+        .collect();
+    keyed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut chosen: Vec<usize> = keyed[..most.max(classes)].iter().map(|&(_, place)| place).collect();
+    chosen.sort_unstable();
+    chosen.into_iter().map(|place| order[place]).collect()
+}
+
+/// RBF with the median distance of (at most 200, spread over `order`) points as lengthscale, output scale 1.
+pub(super) fn rbf_at_median_distance(x: &Mat<f64>, order: &[usize]) -> Result<Kernel> {
     let step = x.nrows().div_ceil(200);
-    let rows: Vec<usize> = (0..x.nrows()).step_by(step).collect();
+    let rows: Vec<usize> = order.iter().copied().step_by(step).collect();
     let mut squares = Vec::new();
     for (a, &i) in rows.iter().enumerate() {
         for &j in &rows[..a] {
@@ -133,11 +145,18 @@ mod tests {
     #[test]
     fn a_subset_keeps_every_class_and_its_share() {
         let y: Vec<usize> = (0..300).map(|i| if i < 3 { 2 } else { i % 2 }).collect();
-        let chosen = spread_subset(&y, 3, 60);
+        let order: Vec<usize> = (0..300).rev().collect();
+        let chosen = spread_subset(&order, &y, 3, 60);
         assert_eq!(chosen.len(), 60);
         let count = |c| chosen.iter().filter(|&&i| y[i] == c).count();
         assert!(count(2) >= 1 && count(0).abs_diff(count(1)) <= 2, "{} {} {}", count(0), count(1), count(2));
-        assert_eq!(spread_subset(&y, 3, 1000).len(), 300);
+        assert_eq!(spread_subset(&order, &y, 3, 1000), order);
+    }
+
+    #[test]
+    fn rows_are_sorted_by_their_values() {
+        let x = Mat::from_fn(4, 2, |i, j| [[1.0, 2.0], [0.0, 5.0], [1.0, -2.0], [0.0, 5.0]][i][j]);
+        assert_eq!(order_of_values(&x), [1, 3, 2, 0]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Hyperparameters by L-BFGS on the bound of the log evidence.
 
-use super::collapsed::Marginals;
-use super::posterior::{Objective, objective};
+use super::posterior::{Objective, Warm, leave_one_out_loss, objective};
 use super::{GpClassifier, Likelihood, go_on};
 use crate::kernels::{Kernel, KernelGradient, inverse_softplus, softplus, softplus_slope};
+use crate::linalg::sum_any_order;
 use crate::{Error, Result};
 use argmin::core::{CostFunction, Executor, Gradient, State};
 use argmin::solver::linesearch::MoreThuenteLineSearch;
@@ -35,6 +35,18 @@ pub struct Learned {
     /// Whether the posterior given all training points came to rest within its sweeps or steps; if not, it is the one
     /// reached.
     pub posterior_converged: bool,
+    /// The leave-one-out log-loss of the points the hyperparameters were learned on, in nats per point; only
+    /// [`Likelihood::LogisticSoftmax`] has one.
+    #[serde(default)]
+    pub leave_one_out: Option<f64>,
+    /// Whether the hyperparameters are those of the best bound. `false`: by leave-one-out log-loss the start was better, and
+    /// it was kept.
+    #[serde(default = "yes")]
+    pub learned_kept: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A parameter moves at most this far from its start (in log units, the mean in its own): `start + REACH tanh(u / REACH)`.
@@ -47,10 +59,10 @@ const REST_CHANGE: f64 = 1e-4;
 
 /// Kernel, level (temperature or noise) and prior mean for free parameters u, all 0 at the start.
 #[derive(Debug, Clone)]
-struct Parameters {
-    kernel: Kernel,
-    level: f64,
-    mean: f64,
+pub(super) struct Parameters {
+    pub(super) kernel: Kernel,
+    pub(super) level: f64,
+    pub(super) mean: f64,
     scales: bool,
 }
 
@@ -111,13 +123,20 @@ impl Parameters {
     }
 }
 
+/// The points hyperparameters are learned on.
+#[derive(Clone, Copy)]
+pub(super) struct Points<'a> {
+    /// [N, D], standardised.
+    pub(super) x: &'a Mat<f64>,
+    pub(super) y: &'a [usize],
+    pub(super) classes: usize,
+}
+
 /// The negative bound per point as a function of u, with what one evaluation leaves for the next.
 struct Problem<'a> {
     settings: &'a GpClassifier,
     parameters: Parameters,
-    x: &'a Mat<f64>,
-    y: &'a [usize],
-    classes: usize,
+    points: Points<'a>,
     memory: RefCell<Memory>,
 }
 
@@ -125,9 +144,10 @@ struct Problem<'a> {
 struct Memory {
     /// u, value and slope of the last evaluation: the optimiser asks for the two separately.
     last: Option<(Vec<f64>, f64, Vec<f64>)>,
+    /// The value at the start, u = 0.
+    first: Option<f64>,
     best: Option<(Vec<f64>, f64)>,
-    /// Means and variances of q(F) where the last evaluation ended: the next one starts there.
-    state: Option<Marginals>,
+    warm: Warm,
     evaluations: usize,
     /// Those whose inference did not come to rest.
     unrested: usize,
@@ -145,20 +165,22 @@ impl Problem<'_> {
         go_on(&self.settings.cancelled)?;
         let at = self.parameters.at(u)?;
         let kernel = &at.kernel;
-        let features = kernel.features(self.x.as_ref())?;
+        let Points { x, y, classes } = self.points;
+        let features = kernel.features(x.as_ref())?;
         let base = kernel.within(&features);
-        let k = kernel.scaled(&base, self.classes);
-        let got = objective(self.settings, k, self.y, at.level, at.mean, &mut memory.state)?;
+        let k = kernel.scaled(&base, classes);
+        let got = objective(self.settings, k, y, at.level, at.mean, &mut memory.warm)?;
         let mut bar = KernelGradient::zeros(kernel);
         let base_bar = kernel.pull_scale(&base, &got.dk, &mut bar);
         let mut unused = Mat::zeros(features.dim(), features.points());
         kernel.pull_within(&features, &base, &base_bar, &mut unused, &mut bar);
         let slope = self.parameters.slope(u, &at, &got, &bar);
-        let per_point = -1.0 / self.y.len() as f64;
+        let per_point = -1.0 / y.len() as f64;
         let (value, slope) =
             (got.value * per_point, slope.iter().map(|s| s * per_point).collect::<Vec<f64>>());
         memory.evaluations += 1;
         memory.unrested += usize::from(!got.converged);
+        memory.first.get_or_insert(value);
         if memory.best.as_ref().is_none_or(|(_, best)| value < *best) {
             memory.best = Some((u.to_vec(), value));
         }
@@ -195,16 +217,17 @@ impl Gradient for &Problem<'_> {
 }
 
 /// Maximises the bound over the hyperparameters, or evaluates it once if they stay fixed.
+///
+/// The bound alone may prefer hyperparameters that predict badly: where leave-one-out prediction says so, the start is kept.
 pub(super) fn learn(
     settings: &GpClassifier,
     kernel: Kernel,
-    x: &Mat<f64>,
-    y: &[usize],
-    classes: usize,
+    points: Points<'_>,
 ) -> Result<(Kernel, Learned)> {
-    let parameters = Parameters::new(settings, kernel);
+    let given = Parameters::new(settings, kernel);
+    let (parameters, loss_at_start) = best_start(settings, given, points)?;
     let start = vec![0.0; parameters.start().len()];
-    let problem = Problem { settings, parameters, x, y, classes, memory: RefCell::default() };
+    let problem = Problem { settings, parameters, points, memory: RefCell::default() };
     problem.evaluate(&start)?;
     let mut converged = true;
     if settings.learn {
@@ -213,29 +236,93 @@ pub(super) fn learn(
             .with_tolerance_grad(REST_SLOPE)
             .and_then(|solver| solver.with_tolerance_cost(REST_CHANGE));
         let outcome = solver.and_then(|solver| {
-            Executor::new(&problem, solver).configure(|state| state.param(start).max_iters(ITERATIONS)).run()
+            let begin = start.clone();
+            Executor::new(&problem, solver).configure(|state| state.param(begin).max_iters(ITERATIONS)).run()
         });
         converged = outcome.is_ok_and(|done| done.state.get_iter() < ITERATIONS);
     }
-    let memory = problem.memory.into_inner();
+    let Problem { parameters, memory, .. } = problem;
+    let memory = memory.into_inner();
     // A failed line search ends at the best point met; a failed evaluation is the caller's to know.
     if let Some(error) = memory.error {
         return Err(error);
     }
-    let (u, value) = memory.best.ok_or(Error::Empty { what: "evaluations of the bound", needed: 1 })?;
-    let At { kernel, level, mean } = problem.parameters.at(&u)?;
+    let none = Error::Empty { what: "evaluations of the bound", needed: 1 };
+    let ((u, value), first) = memory.best.zip(memory.first).ok_or(none)?;
+    let (learned_at, start_at) = (parameters.at(&u)?, parameters.at(&start)?);
+    let loss = if u == start { loss_at_start } else { loss(settings, points, &learned_at)? };
+    let worse = loss.zip(loss_at_start).is_some_and(|(learned, start)| learned > start);
+    let (At { kernel, level, mean }, value, loss) =
+        if worse { (start_at, first, loss_at_start) } else { (learned_at, value, loss) };
     let gaussian = settings.likelihood == Likelihood::Gaussian;
     let learned = Learned {
         prior_mean: mean,
         tau: if gaussian { 1.0 } else { level },
         noise: if gaussian { level } else { 0.0 },
-        bound: -value * y.len() as f64,
+        bound: -value * points.y.len() as f64,
         evaluations: memory.evaluations,
         converged,
         inner_converged: memory.unrested == 0,
         posterior_converged: false,
+        leave_one_out: loss,
+        learned_kept: !worse,
     };
     Ok((kernel, learned))
+}
+
+/// The leave-one-out log-loss at some hyperparameters, for a likelihood that has one.
+fn loss(settings: &GpClassifier, points: Points<'_>, at: &At) -> Result<Option<f64>> {
+    if settings.likelihood != Likelihood::LogisticSoftmax {
+        return Ok(None);
+    }
+    let Points { x, y, classes } = points;
+    let k = at.kernel.scaled(&at.kernel.within(&at.kernel.features(x.as_ref())?), classes);
+    leave_one_out_loss(settings, k, y, at.level, at.mean).map(Some)
+}
+
+/// Temperatures that are tried as starts, in units of the standard deviation of the prior.
+const TEMPERATURES: [f64; 3] = [0.5, 0.2, 0.07];
+/// Prior means that are tried with each, in units of the temperature.
+const MEANS: [f64; 2] = [-3.0, -20.0];
+/// Factors of the lengthscale that are tried with each.
+const LENGTHS: [f64; 2] = [1.0, 2.5];
+
+/// The start with the least leave-one-out log-loss, and that loss: the given one or one of a small grid. Where nothing is
+/// learned, or the likelihood has no such loss, it is the given one.
+fn best_start(
+    settings: &GpClassifier,
+    given: Parameters,
+    points: Points<'_>,
+) -> Result<(Parameters, Option<f64>)> {
+    let at = |parameters: &Parameters| parameters.at(&vec![0.0; parameters.start().len()]);
+    let least = loss(settings, points, &at(&given)?)?;
+    let mut best = (given.clone(), least);
+    if !settings.learn || least.is_none() {
+        return Ok(best);
+    }
+    let kernel = &given.kernel;
+    let own = kernel.scaled(&kernel.diag(&kernel.features(points.x.as_ref())?), points.classes);
+    let mut variances: Vec<f64> = own.iter().map(|own| own.col_as_slice(0).iter().sum()).collect();
+    let variance = sum_any_order(&mut variances) / (points.y.len() * points.classes) as f64;
+    let lengths = if kernel.is_stationary() { &LENGTHS[..] } else { &LENGTHS[..1] };
+    for temperature in TEMPERATURES {
+        for mean in MEANS {
+            for length in lengths {
+                go_on(&settings.cancelled)?;
+                let mut start = given.clone();
+                start.level = temperature * variance.sqrt();
+                start.mean = mean * start.level;
+                if kernel.is_stationary() {
+                    start.kernel = start.kernel.with_shape(length * kernel.shape())?;
+                }
+                let loss = loss(settings, points, &at(&start)?)?;
+                if loss < best.1 {
+                    best = (start, loss);
+                }
+            }
+        }
+    }
+    Ok(best)
 }
 
 #[cfg(test)]
@@ -289,8 +376,8 @@ mod tests {
                     let kernel = if per_class { kernel.scale_per_class(3) } else { kernel };
                     let parameters = Parameters::new(&settings, kernel);
                     let u: Vec<f64> = (0..parameters.start().len()).map(|i| 0.3 - 0.2 * i as f64).collect();
-                    let problem =
-                        Problem { settings: &settings, parameters, x: &x, y: &y, classes: 3, memory: RefCell::default() };
+                    let points = Points { x: &x, y: &y, classes: 3 };
+                    let problem = Problem { settings: &settings, parameters, points, memory: RefCell::default() };
                     let (_, got) = at_rest(&problem, &u);
                     for i in 0..u.len() {
                         let at = |h: f64| {
@@ -319,9 +406,7 @@ mod tests {
             let new = || Problem {
                 settings: &settings,
                 parameters: Parameters::new(&settings, Kernel::new(KernelKind::Rbf)),
-                x: &x,
-                y: &y,
-                classes: 3,
+                points: Points { x: &x, y: &y, classes: 3 },
                 memory: RefCell::default(),
             };
             let (here, there) = ([0.2, -0.3, 0.1], [2.5, 1.5, -2.0]);
@@ -342,5 +427,6 @@ mod tests {
         let json = r#"{"tau":0.5,"prior_mean":-1.0,"noise":0.0,"bound":-3.0,"evaluations":4,"converged":true,"posterior_converged":true}"#;
         let learned: Learned = serde_json::from_str(json).unwrap();
         assert!(!learned.inner_converged && learned.converged);
+        assert!(learned.learned_kept && learned.leave_one_out.is_none());
     }
 }

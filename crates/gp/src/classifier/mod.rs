@@ -23,9 +23,9 @@ use crate::kernels::{Features, Kernel};
 use crate::predict::entropy;
 use crate::{Error, Result};
 use faer::{Mat, MatRef};
-use inputs::{Standardiser, check_features, count_classes, spread_subset};
+use inputs::{Standardiser, check_features, count_classes, order_of_values, spread_subset};
 pub use learn::Learned;
-use learn::learn;
+use learn::{Points, learn};
 use posterior::Fitted;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,10 +59,11 @@ impl Likelihood {
 /// How the posterior of the logistic-softmax model is found. The other likelihoods have one way each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Inference {
-    /// Coordinate ascent on the collapsed bound: fast, a little under-confident.
-    #[default]
+    /// Coordinate ascent on the collapsed bound: faster, under-confident, and so loose that hyperparameters learned by it can
+    /// be far from those that predict well.
     Collapsed,
-    /// Natural-gradient ascent on the direct bound: slower, close to the exact posterior. Better where the prior mean is far from 0.
+    /// Natural-gradient ascent on the direct bound: slower, close to the exact posterior.
+    #[default]
     Direct,
 }
 
@@ -75,7 +76,8 @@ impl Inference {
 /// A Gaussian-process classifier: settings first, then [`GpClassifier::fit`].
 ///
 /// Prior mean, temperature, kernel shape and per-class output scales are learned by maximising the bound of the log evidence
-/// with L-BFGS. A shared output scale `s` stays as given: scale `s` at temperature `tau` is the same model as scale 1 at
+/// with L-BFGS, from the best of several starts by leave-one-out log-loss ([`crate::objective::leave_one_out`]). If that start predicts better
+/// than what was learned, it is kept ([`Learned::learned_kept`]). A shared output scale `s` stays as given: scale `s` at temperature `tau` is the same model as scale 1 at
 /// temperature `tau / sqrt s` (for [`Likelihood::Gaussian`] the scale is learned, and the noise in place of the temperature).
 #[derive(Debug, Clone)]
 pub struct GpClassifier {
@@ -87,10 +89,10 @@ pub struct GpClassifier {
     pub inference: Inference,
     /// Shift and scale every input column to mean 0 and standard deviation 1 (columns that do not vary are only shifted).
     pub standardise: bool,
-    /// Start of the prior mean of all latent functions. With many classes a logistic-softmax model can be confident only if it
+    /// Start of the prior mean of all latent functions; with `learn` one of several that are tried. With many classes a logistic-softmax model can be confident only if it
     /// is negative: at 0 half of every sigmoid is taken before the data speak.
     pub prior_mean: f64,
-    /// Start of the temperature; for [`Likelihood::Gaussian`] the noise starts at its square times 0.1.
+    /// Start of the temperature, with `learn` one of several; for [`Likelihood::Gaussian`] the noise starts at its square times 0.1.
     pub tau: f64,
     /// Learn the hyperparameters; otherwise they stay where they start.
     pub learn: bool,
@@ -186,12 +188,13 @@ impl GpClassifier {
         self.check_settings()?;
         let standardiser = if self.standardise { Standardiser::of(x) } else { Standardiser::none(x.ncols()) };
         let x = standardiser.apply(x);
-        let start = self.start_kernel(&x)?;
+        let order = order_of_values(&x);
+        let start = self.start_kernel(&x, &order)?;
         start.check(classes)?;
-        let subset = spread_subset(y, classes, self.learn_points);
+        let subset = spread_subset(&order, y, classes, self.learn_points);
         let small = Mat::from_fn(subset.len(), x.ncols(), |i, j| x[(subset[i], j)]);
         let small_y: Vec<usize> = subset.iter().map(|&i| y[i]).collect();
-        let (kernel, mut learned) = learn(self, start, &small, &small_y, classes)?;
+        let (kernel, mut learned) = learn(self, start, Points { x: &small, y: &small_y, classes })?;
         let features = kernel.features(x.as_ref())?;
         let guess = posterior::Guess { x: &small, y: &small_y };
         let (posterior, converged) =
@@ -258,10 +261,10 @@ impl GpClassifier {
         Ok(())
     }
 
-    fn start_kernel(&self, x: &Mat<f64>) -> Result<Kernel> {
+    fn start_kernel(&self, x: &Mat<f64>, order: &[usize]) -> Result<Kernel> {
         match &self.kernel {
             Some(kernel) => Ok(kernel.clone()),
-            None => inputs::rbf_at_median_distance(x),
+            None => inputs::rbf_at_median_distance(x, order),
         }
     }
 }

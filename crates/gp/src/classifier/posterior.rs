@@ -3,13 +3,14 @@
 use super::collapsed::{Collapsed, Effort, Marginals};
 use super::{GpClassifier, Inference, Learned, Likelihood};
 use crate::exact::LabelRegression;
+use crate::gauss::Digits;
 use crate::gibbs::{root, stream};
-use crate::inference::{NaturalOptions, natural};
+use crate::inference::{Ascent, NaturalOptions, Pair, ascend_from, sites_at};
 use crate::kernels::{Features, Kernel};
 use crate::laplace::Laplace;
 use crate::likelihoods::softmax;
 use crate::linalg::sum_any_order;
-use crate::objective::natural_bound;
+use crate::objective::{envelope, leave_one_out};
 use crate::ove::OveMeanField;
 use crate::predict::{Posterior, Sites};
 use crate::quadrature::Precision;
@@ -38,21 +39,28 @@ pub(super) struct Objective {
     pub(super) converged: bool,
 }
 
-/// The bound of the log evidence; `state` carries q(F) from one call to the next and only saves sweeps.
+/// Where the inference of one evaluation ended: the next one starts there, which only saves sweeps and steps.
+#[derive(Default)]
+pub(super) struct Warm {
+    marginals: Option<Marginals>,
+    sites: Option<Pair>,
+}
+
+/// The bound of the log evidence; `warm` carries q(F) from one call to the next.
 pub(super) fn objective(
     settings: &GpClassifier,
     k: Vec<Mat<f64>>,
     y: &[usize],
     level: f64,
     mean: f64,
-    state: &mut Option<Marginals>,
+    warm: &mut Warm,
 ) -> Result<Objective> {
     let gaussian = settings.likelihood == Likelihood::Gaussian;
     let task = task(k, y, if gaussian { 1.0 } else { level }, mean)?;
     let (g, converged) = match settings.likelihood {
         Likelihood::LogisticSoftmax => match settings.inference {
-            Inference::Collapsed => collapsed_bound(&task, state, &settings.cancelled)?,
-            Inference::Direct => direct_bound(&task)?,
+            Inference::Collapsed => collapsed_bound(&task, warm, &settings.cancelled)?,
+            Inference::Direct => direct_bound(&task, warm, &settings.cancelled)?,
         },
         Likelihood::Softmax => {
             let fit = Laplace::new(&task, SWEEPS)?;
@@ -74,21 +82,34 @@ pub(super) fn objective(
 }
 
 /// The collapsed bound after sweeps from where the last evaluation ended, and its slope by the envelope rule.
-fn collapsed_bound(
-    task: &Task,
-    state: &mut Option<Marginals>,
-    cancelled: &AtomicBool,
-) -> Result<(Gradient, bool)> {
-    let fit = Collapsed::run(&task.standardise(), state.take(), REST, cancelled)?;
+fn collapsed_bound(task: &Task, warm: &mut Warm, cancelled: &AtomicBool) -> Result<(Gradient, bool)> {
+    let fit = Collapsed::run(&task.standardise(), warm.marginals.take(), REST, cancelled)?;
     let gradient = fit.gradient(task);
-    *state = Some((fit.mu, fit.v));
+    warm.marginals = Some((fit.mu, fit.v));
     Ok((gradient, fit.rested))
 }
 
 /// The direct bound at the end of natural-gradient ascent; its slope by the envelope rule.
-fn direct_bound(task: &Task) -> Result<(Gradient, bool)> {
+fn direct_bound(task: &Task, warm: &mut Warm, cancelled: &AtomicBool) -> Result<(Gradient, bool)> {
     let options = NaturalOptions { max_steps: 60, tolerance: 1e-4, precision: Precision::Fast };
-    natural_bound(task, options).map(|(gradient, fit)| (gradient, fit.converged))
+    let how = Ascent { start: warm.sites.take(), digits: Digits::Most, cancelled: Some(cancelled) };
+    let fit = ascend_from(&task.standardise(), options, &how)?;
+    let gradient = envelope(task, &fit);
+    warm.sites = Some(fit.sites());
+    Ok((gradient, fit.converged))
+}
+
+/// The leave-one-out log-loss of the logistic-softmax model at given hyperparameters.
+pub(super) fn leave_one_out_loss(
+    settings: &GpClassifier,
+    k: Vec<Mat<f64>>,
+    y: &[usize],
+    tau: f64,
+    mean: f64,
+) -> Result<f64> {
+    let task = task(k, y, tau, mean)?;
+    let (sites, _) = sites(settings, &task, None)?;
+    Ok(leave_one_out(&sites.posterior(&task)?, y)?.log_loss)
 }
 
 /// The sum of all entries, in an order that does not depend on the names of the classes.
@@ -131,12 +152,11 @@ impl Fitted {
         let task = task(kernel.scaled(&base, classes), y, learned.tau, learned.prior_mean)?;
         Ok(match settings.likelihood {
             Likelihood::LogisticSoftmax => {
-                let (sites, converged) = match settings.inference {
-                    Inference::Collapsed => {
-                        collapsed_sites(kernel, features, &task, guess, &settings.cancelled)?
-                    }
-                    Inference::Direct => direct_sites(&task)?,
+                let start = match guess.filter(|guess| guess.y.len() < task.points()) {
+                    None => None,
+                    Some(guess) => Some(guess.marginals(settings, kernel, features, &task)?),
                 };
+                let (sites, converged) = sites(settings, &task, start)?;
                 (Self::from_sites(&task, sites)?, converged)
             }
             Likelihood::Softmax => {
@@ -203,40 +223,44 @@ impl Fitted {
     }
 }
 
-fn collapsed_sites(
-    kernel: &Kernel,
-    features: &Features,
-    task: &Task,
-    guess: Option<Guess<'_>>,
-    cancelled: &AtomicBool,
-) -> Result<(Sites, bool)> {
-    let start = match guess.filter(|guess| guess.y.len() < task.points()) {
-        None => None,
-        Some(guess) => {
-            // The posterior of the few, seen from all points.
-            let few = kernel.features(guess.x.as_ref())?;
-            let few_k = kernel.scaled(&kernel.within(&few), task.classes());
-            let few_task = self::task(few_k, guess.y, task.tau(), task.a()[(0, 0)])?;
-            let fit = Collapsed::run(&few_task.standardise(), None, REST, cancelled)?;
-            let posterior = Sites { b: fit.sites.b, w: fit.sites.w }.posterior(&few_task)?;
-            let ks = kernel.scaled(&kernel.between(&few, features)?, task.classes());
-            let kss = Mat::from_fn(task.points(), task.classes(), |i, c| task.k()[c][(i, i)]);
-            let latent = posterior.latent(&ks, &kss, task.a())?;
-            let tau = task.tau();
-            Some((latent.mean * Scale(1.0 / tau), latent.var * Scale(1.0 / (tau * tau))))
-        }
-    };
-    let fit = Collapsed::run(&task.standardise(), start, REST, cancelled)?;
-    Ok((Sites { b: fit.sites.b, w: fit.sites.w }, fit.rested))
+impl Guess<'_> {
+    /// The posterior of the few, seen from all points: means and variances in units of x.
+    fn marginals(
+        &self,
+        settings: &GpClassifier,
+        kernel: &Kernel,
+        features: &Features,
+        task: &Task,
+    ) -> Result<Marginals> {
+        let few = kernel.features(self.x.as_ref())?;
+        let few_k = kernel.scaled(&kernel.within(&few), task.classes());
+        let few_task = self::task(few_k, self.y, task.tau(), task.a()[(0, 0)])?;
+        let posterior = sites(settings, &few_task, None)?.0.posterior(&few_task)?;
+        let ks = kernel.scaled(&kernel.between(&few, features)?, task.classes());
+        let kss = Mat::from_fn(task.points(), task.classes(), |i, c| task.k()[c][(i, i)]);
+        let latent = posterior.latent(&ks, &kss, task.a())?;
+        let tau = task.tau();
+        Ok((latent.mean * Scale(1.0 / tau), latent.var * Scale(1.0 / (tau * tau))))
+    }
 }
 
-fn direct_sites(task: &Task) -> Result<(Sites, bool)> {
-    let fit = natural(
-        &task.standardise(),
-        NaturalOptions { max_steps: SWEEPS, tolerance: 1e-4, ..Default::default() },
-    )?;
-    let w = Mat::from_fn(task.points(), task.classes(), |i, c| fit.blocks[c].w[i]);
-    Ok((Sites { b: fit.b, w }, fit.converged))
+/// The sites of the logistic-softmax posterior from given marginals (the prior if none), and whether they came to rest.
+fn sites(settings: &GpClassifier, task: &Task, start: Option<Marginals>) -> Result<(Sites, bool)> {
+    let (x, cancelled) = (task.standardise(), &settings.cancelled);
+    let (Pair { b, w }, converged) = match settings.inference {
+        Inference::Collapsed => {
+            let fit = Collapsed::run(&x, start, REST, cancelled)?;
+            (fit.sites, fit.rested)
+        }
+        Inference::Direct => {
+            let start = start.map(|(mu, v)| sites_at(task.y(), &mu, &v)).transpose()?;
+            let how = Ascent { start, digits: Digits::Most, cancelled: Some(cancelled) };
+            let options = NaturalOptions { max_steps: SWEEPS, tolerance: 1e-4, ..Default::default() };
+            let fit = ascend_from(&x, options, &how)?;
+            (fit.sites(), fit.converged)
+        }
+    };
+    Ok((Sites { b, w }, converged))
 }
 
 /// `E softmax(f / tau)` over correlated Gaussians by [`DRAWS`] draws of a fixed stream, each with its mirror image. The draws

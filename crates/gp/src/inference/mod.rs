@@ -13,7 +13,7 @@ mod tape;
 use faer::Mat;
 
 pub(crate) use extrapolate::{History, squared_move};
-pub(crate) use natural::Pair;
+pub(crate) use natural::{Ascent, Pair, ascend_from, sites_at};
 pub use natural::{Natural, NaturalOptions, natural};
 pub use signed::SignedGauss;
 pub use sites::{CLAMP, Map, MarginalsBar, Sites, SitesBar};

@@ -4,10 +4,13 @@
 //! `w <- w + e (w~ - w)`, `b <- b + e (b~ - b)` with `w~ = -2 d ell/dv`, `b~ = d ell/dmu + w~ mu`; at the optimum they stand still.
 //! Between natural-gradient steps an extrapolation of the last ones ([`History`]) is tried first, and taken if the bound allows.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use faer::Mat;
 
 use super::extrapolate::History;
 use super::signed::SignedGauss;
+use crate::gauss::Digits;
 use crate::linalg::sum_any_order;
 use crate::parallel::{MANY_POINTS, over_ranges};
 use crate::quadrature::{
@@ -52,9 +55,34 @@ pub struct Natural {
 }
 
 impl Natural {
+    /// The sites of q(F).
+    pub(crate) fn sites(&self) -> Pair {
+        let w = Mat::from_fn(self.b.nrows(), self.b.ncols(), |i, c| self.blocks[c].w[i]);
+        Pair { w, b: self.b.clone() }
+    }
+
     /// The bound at the end.
     pub fn bound(&self) -> f64 {
         self.bounds[self.bounds.len() - 1]
+    }
+}
+
+/// How [`ascend_from`] works, beyond what it is to reach.
+pub(crate) struct Ascent<'a> {
+    /// Sites to start from, if they make a Gaussian with a better bound than the prior's; else the prior.
+    pub(crate) start: Option<Pair>,
+    /// Of the Gaussian blocks.
+    pub(crate) digits: Digits,
+    /// Set from another thread, it ends the ascent with [`Error::Cancelled`].
+    pub(crate) cancelled: Option<&'a AtomicBool>,
+}
+
+impl Ascent<'_> {
+    fn go_on(&self) -> Result<()> {
+        match self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
+            false => Ok(()),
+            true => Err(Error::Cancelled),
+        }
     }
 }
 
@@ -80,7 +108,7 @@ struct State {
 }
 
 /// Precisions and linear terms of all sites, [N, C] each.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Pair {
     pub(crate) w: Mat<f64>,
     pub(crate) b: Mat<f64>,
@@ -106,11 +134,12 @@ impl Pair {
 }
 
 impl State {
-    fn new(task: &Standard<'_>, sites: Pair, precision: Precision) -> Result<Self> {
+    fn new(task: &Standard<'_>, how: &Ascent<'_>, sites: Pair, precision: Precision) -> Result<Self> {
         let (n, classes) = (task.points(), task.classes());
         let block = |c: usize| {
+            how.go_on()?;
             let (w, b) = (sites.w.col_as_slice(c), sites.b.col_as_slice(c));
-            SignedGauss::new(&task.k[c], w, b, task.a.col_as_slice(c))
+            SignedGauss::to(how.digits, &task.k[c], w, b, task.a.col_as_slice(c))
         };
         let least = if n < MANY_POINTS { classes } else { 1 };
         let blocks = over_ranges(classes, least, |range| range.map(block).collect::<Vec<_>>());
@@ -121,6 +150,17 @@ impl State {
         let mut state = State { sites, blocks, mu, v, bound: 0.0, fit, precision };
         state.bound = state.fit.value - state.kl();
         Ok(state)
+    }
+
+    /// Where the ascent starts.
+    fn first(task: &Standard<'_>, how: &Ascent<'_>, precision: Precision) -> Result<Self> {
+        let prior = Self::prior(task, precision)?;
+        match how.start.clone().map(|sites| Self::new(task, how, sites, precision)) {
+            Some(Ok(state)) if state.bound >= prior.bound => Ok(state),
+            Some(Err(Error::Cancelled)) => Err(Error::Cancelled),
+            // Sites of other hyperparameters, of either sign, may make no Gaussian with these, or a poor one.
+            _ => Ok(prior),
+        }
     }
 
     /// q = prior, its marginals without a factorisation.
@@ -148,15 +188,25 @@ impl State {
 
     /// w~ and b~: where a full step would put the sites.
     fn target(&self) -> Pair {
-        let w = &self.fit.dv * faer::Scale(-2.0);
-        let b = Mat::from_fn(w.nrows(), w.ncols(), |i, c| self.fit.dmu[(i, c)] + w[(i, c)] * self.mu[(i, c)]);
-        Pair { w, b }
+        target(&self.fit, &self.mu)
     }
 
     /// Whether another state may follow this one.
     fn allows(&self, next: &State) -> bool {
         next.bound >= self.bound - slack(self.bound, self.precision)
     }
+}
+
+/// `w~ = -2 d ell/dv`, `b~ = d ell/dmu + w~ mu` for means `mu` [N, C] and the likelihood term there.
+fn target(fit: &ExpectedLogLik, mu: &Mat<f64>) -> Pair {
+    let w = &fit.dv * faer::Scale(-2.0);
+    let b = Mat::from_fn(w.nrows(), w.ncols(), |i, c| fit.dmu[(i, c)] + w[(i, c)] * mu[(i, c)]);
+    Pair { w, b }
+}
+
+/// The sites that marginals `mu`, `v` [N, C] lead to, in units of x: a start for [`ascend_from`].
+pub(crate) fn sites_at(y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Result<Pair> {
+    Ok(target(&expected_log_lik(mu.as_ref(), v.as_ref(), y, Precision::Fast)?, mu))
 }
 
 /// Maximises the direct bound over q(F) for a task in units of x = f/tau, starting from the prior.
@@ -168,7 +218,12 @@ impl State {
 /// A step that would lower the bound, or leave no Gaussian, is halved. Running out of steps is reported in
 /// [`Natural::converged`], not hidden.
 pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> {
-    let mut state = State::prior(task, Precision::Fast)?;
+    ascend_from(task, options, &Ascent { start: None, digits: Digits::All, cancelled: None })
+}
+
+/// [`natural`] from given sites, with as many digits as asked, until it is cancelled.
+pub(crate) fn ascend_from(task: &Standard<'_>, options: NaturalOptions, how: &Ascent<'_>) -> Result<Natural> {
+    let mut state = State::first(task, how, Precision::Fast)?;
     let mut bounds = vec![state.bound];
     let mut halvings = 0;
     let mut history = History::default();
@@ -184,7 +239,7 @@ pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> 
             break;
         }
         history.push(state.sites.clone(), target.clone());
-        match step(task, &state, &target, &mut history, &mut halvings)? {
+        match step(task, how, &state, &target, (&mut history, &mut halvings))? {
             Some(next) => {
                 state = next;
                 bounds.push(state.bound);
@@ -200,7 +255,7 @@ pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> 
     refine(task, &mut state, options.precision, &mut bounds)?;
     if state.blocks.is_empty() {
         // No step was taken.
-        state = State::new(task, state.sites, options.precision)?;
+        state = State::new(task, how, state.sites, options.precision)?;
     }
     let residual = state.sites.distance(&state.target());
     let converged = residual <= options.tolerance;
@@ -219,33 +274,32 @@ fn refine(task: &Standard<'_>, state: &mut State, precision: Precision, bounds: 
 /// The extrapolation of the last steps if there is one that the bound allows, else a step towards the target.
 fn step(
     task: &Standard<'_>,
+    how: &Ascent<'_>,
     state: &State,
     target: &Pair,
-    history: &mut History,
-    halvings: &mut usize,
+    (history, halvings): (&mut History, &mut usize),
 ) -> Result<Option<State>> {
     if let Some(sites) = history.extrapolate(&state.mu, &state.v) {
         // An extrapolation may leave what is a Gaussian or what can be integrated: then it is no step.
-        match State::new(task, sites, state.precision) {
+        match State::new(task, how, sites, state.precision) {
             Ok(next) if state.allows(&next) => return Ok(Some(next)),
             _ => history.restart(),
         }
     }
     let size = if *halvings >= PATIENCE { SHORT } else { 1.0 };
-    ascend(task, state, target, size, halvings)
+    ascend(task, how, state, target, (size, halvings))
 }
 
 /// The longest of the steps `size`, `size/2`, ... towards the target that does not lower the bound.
 fn ascend(
     task: &Standard<'_>,
+    how: &Ascent<'_>,
     state: &State,
     target: &Pair,
-    size: f64,
-    halvings: &mut usize,
+    (mut size, halvings): (f64, &mut usize),
 ) -> Result<Option<State>> {
-    let mut size = size;
     while size > SMALLEST {
-        match State::new(task, state.sites.towards(target, size), state.precision) {
+        match State::new(task, how, state.sites.towards(target, size), state.precision) {
             Ok(next) if state.allows(&next) => return Ok(Some(next)),
             Ok(_) | Err(Error::NotPositiveDefinite { .. }) => {
                 size *= 0.5;

@@ -6,7 +6,7 @@
 use faer::Mat;
 
 use crate::Result;
-use crate::gauss::Gauss;
+use crate::gauss::{Digits, Gauss};
 use crate::linalg::{cholesky, dot, logdet_of_one_plus, lower_inverse, mul_vec, product};
 use crate::task::check_vector;
 
@@ -44,10 +44,15 @@ impl SignedGauss {
     ///
     /// An error if K^{-1} + W is not positive definite.
     pub fn new(k: &Mat<f64>, w: &[f64], b: &[f64], a: &[f64]) -> Result<Self> {
+        Self::to(Digits::All, k, w, b, a)
+    }
+
+    /// [`SignedGauss::new`] with as many digits as asked.
+    pub(crate) fn to(digits: Digits, k: &Mat<f64>, w: &[f64], b: &[f64], a: &[f64]) -> Result<Self> {
         // NaN.max(0) is 0: a site that is no number would vanish.
         check_vector("w", w, w.len())?;
         let w_plus: Vec<f64> = w.iter().map(|w| w.max(0.0)).collect();
-        let gauss = Gauss::new(k, &w_plus, b, a)?;
+        let gauss = Gauss::to(digits, k, &w_plus, b, a)?;
         let negative: Vec<usize> = (0..w.len()).filter(|&i| w[i] < 0.0).collect();
         if negative.is_empty() {
             return Ok(gauss.into());

@@ -69,8 +69,8 @@ impl Kernel {
         (0..classes).map(|c| &base.value * Scale(self.scale(c))).collect()
     }
 
-    /// Whether the kernel is a function of the distance.
-    pub(super) fn is_stationary(&self) -> bool {
+    /// Whether the kernel is a function of the distance; its shape is then a lengthscale.
+    pub(crate) fn is_stationary(&self) -> bool {
         matches!(self.kind, KernelKind::Rbf | KernelKind::Matern52)
     }
 

@@ -48,9 +48,14 @@ fn value_and_top(tape: &Tape<'_>, precision: Precision) -> Result<(f64, Top)> {
 /// Exact where the ascent has converged ([`Natural::converged`]). With a fixed number of steps (tolerance 0) the gradient is
 /// that of the bound with q(F) held: it leaves out how q(F) itself moves.
 pub fn natural_bound(task: &Task, options: NaturalOptions) -> Result<(Gradient, Natural)> {
-    let x = task.standardise();
-    let fit = natural(&x, options)?;
-    let mut abar = Mat::zeros(x.points(), x.classes());
+    let fit = natural(&task.standardise(), options)?;
+    Ok((envelope(task, &fit), fit))
+}
+
+/// The bound where an ascent has ended, and its gradient by the envelope rule.
+pub(crate) fn envelope(task: &Task, fit: &Natural) -> Gradient {
+    let (points, classes) = (task.points(), task.classes());
+    let mut abar = Mat::zeros(points, classes);
     for (c, block) in fit.blocks.iter().enumerate() {
         abar.col_as_slice_mut(c).copy_from_slice(&block.g);
     }
@@ -58,11 +63,9 @@ pub fn natural_bound(task: &Task, options: NaturalOptions) -> Result<(Gradient, 
         let (r, g) = (block.r(), &block.g);
         Mat::from_fn(g.len(), g.len(), |i, j| 0.5 * (g[i] * g[j] - r[(i, j)]))
     };
-    let least = if x.points() < MANY_POINTS { x.classes() } else { 1 };
-    let kbar =
-        over_ranges(x.classes(), least, |range| fit.blocks[range].iter().map(kbar).collect::<Vec<_>>());
-    let kbar = kbar.into_iter().flatten().collect();
-    Ok((task.gradient(fit.bound(), kbar, abar), fit))
+    let least = if points < MANY_POINTS { classes } else { 1 };
+    let kbar = over_ranges(classes, least, |range| fit.blocks[range].iter().map(kbar).collect::<Vec<_>>());
+    task.gradient(fit.bound(), kbar.into_iter().flatten().collect(), abar)
 }
 
 #[cfg(test)]

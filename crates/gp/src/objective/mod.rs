@@ -2,9 +2,12 @@
 
 mod direct;
 mod elbo;
+mod leave_one_out;
 mod predictive;
 pub mod released;
 
+pub(crate) use direct::envelope;
 pub use direct::{direct, direct_at_fixed_point, natural_bound};
 pub use elbo::{Bound, bound, bound_at_fixed_point};
+pub use leave_one_out::{LeaveOneOut, leave_one_out};
 pub use predictive::{predictive, predictive_at_fixed_point};
