@@ -30,6 +30,19 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
     (dot(&apart, &apart) / dot(b, b)).sqrt()
 }
 
+/// Lengths of the intervals of difference quotients.
+const INTERVALS: i32 = 25;
+
+/// The median of each column.
+fn medians(rows: &[Vec<f32>]) -> Vec<f32> {
+    let median = |i: usize| {
+        let mut column: Vec<f32> = rows.iter().map(|row| row[i]).collect();
+        column.sort_by(f32::total_cmp);
+        column[column.len() / 2]
+    };
+    (0..rows[0].len()).map(median).collect()
+}
+
 const CASES: [(Architecture, usize, usize); 4] = [
     (Architecture::Conv4S, 4, 28),
     (Architecture::Conv4, 3, 33),
@@ -56,13 +69,23 @@ fn a_product_is_the_difference_of_gradients_along_the_direction() {
             let moved: Vec<f32> = theta.iter().zip(&v).map(|(t, v)| t + h * v).collect();
             network.loss_gradient_at(&moved, images, &labels).unwrap().gradient
         };
-        // A ReLU or a pool that switches within the interval makes the quotient jump by its own size: the deep ResNet
-        // needs a shorter one, where single precision leaves some percent.
-        let h = if architecture == Architecture::ResNet12 { 1e-5 } else { 1e-4 };
-        let difference: Vec<f32> =
-            gradient(h).iter().zip(gradient(-h)).map(|(a, b)| (a - b) / (2.0 * h)).collect();
+        // A ReLU or a pool that switches within an interval makes its quotient jump; a short interval leaves little of
+        // single precision. Both are rare or random from interval to interval: their median is near the derivative.
+        // The deep ResNet has more switches: its intervals are short, and single precision leaves more there.
+        let (shortest, growth, tolerance) =
+            if architecture == Architecture::ResNet12 { (1e-5, 1.05_f32, 0.05) } else { (4e-5, 1.05, 0.01) };
+        let quotients: Vec<Vec<f32>> = (0..INTERVALS)
+            .map(|k| {
+                let h = shortest * growth.powi(k);
+                gradient(h).iter().zip(gradient(-h)).map(|(a, b)| (a - b) / (2.0 * h)).collect()
+            })
+            .collect();
+        let difference = medians(&quotients);
         let d = distance(&product, &difference);
-        assert!(d < 0.05, "{architecture}: {d}");
+        assert!(d < tolerance, "{architecture}: {d}");
+        // Rounding is orthogonal to the product: along it the two agree far better.
+        let along = dot(&product, &difference) / dot(&product, &product);
+        assert!((along - 1.0).abs() < 0.005, "{architecture}: {along}");
         assert!(dot(&product, &product) > 1e-4, "{architecture}: the product is 0");
     }
 }

@@ -60,6 +60,9 @@ fn sentence(shape: &ShapeCalibration) -> String {
     )
 }
 
+/// The support or the query items of a class.
+type ItemsOf = fn(&EpisodeClass) -> &[usize];
+
 /// Predictions on validation episodes of one shape; `None` if there are too few classes or images.
 pub fn of_shape(
     run: &TrainedModel,
@@ -82,15 +85,14 @@ pub fn of_shape(
     items.dedup();
     let features = evaluate::embed(run.method.as_ref(), split, &run.data.test_transform, &items)?;
     let row_of: HashMap<usize, usize> = items.iter().enumerate().map(|(row, item)| (*item, row)).collect();
-    let rows = |classes: &[EpisodeClass], of: fn(&EpisodeClass) -> &[usize]| -> Features {
+    let rows = |classes: &[EpisodeClass], of: ItemsOf| -> Features {
         let items = classes.iter().flat_map(|class| of(class).iter().map(|item| row_of[item]));
         select(&features, &items.collect::<Vec<_>>())
     };
-    let labels = |classes: &[EpisodeClass], of: fn(&EpisodeClass) -> &[usize]| -> Vec<usize> {
+    let labels = |classes: &[EpisodeClass], of: ItemsOf| -> Vec<usize> {
         classes.iter().enumerate().flat_map(|(c, class)| std::iter::repeat_n(c, of(class).len())).collect()
     };
-    let (support, query): (fn(&EpisodeClass) -> &[usize], fn(&EpisodeClass) -> &[usize]) =
-        (|class| &class.support, |class| &class.query);
+    let (support, query): (ItemsOf, ItemsOf) = (|class| &class.support, |class| &class.query);
     let parts = episodes.iter().map(|episode| {
         let (known, others) = episode.classes.split_at(way);
         ValidationEpisode {
