@@ -59,7 +59,7 @@ impl TaskClassifier {
         let features = model.embed(support.examples().iter().map(|e| &e.view))?;
         let labels: Vec<usize> = support.examples().iter().map(|e| e.class).collect();
         let names = support.examples().iter().map(|e| e.name.clone()).collect();
-        let (classes, gp) = (support.classes().to_vec(), model.head());
+        let (classes, gp) = (support.classes().to_vec(), model.process());
         let scales = gp.hyper.kernel.raw_scale.len();
         if scales != 1 && scales != classes.len() {
             return Err(Error::Support(format!(

@@ -6,7 +6,7 @@ use siskin_gp::classifier::GpClassifier;
 use siskin_gp::episode::{Adapted, adapt, restore};
 use siskin_gp::predict::Sites;
 use siskin_gp::quadrature::Precision;
-use siskin_methods::{Features, GpHead};
+use siskin_methods::{Features, GaussianProcess};
 
 /// The classifier.
 #[derive(Debug, Clone)]
@@ -44,7 +44,12 @@ impl Raw {
 impl Fitted {
     /// The posterior given labelled features. It is rebuilt from its sites at once, so that a task that was saved and
     /// loaded predicts the same bits as one that was not.
-    pub fn fit_network(features: &Features, labels: &[usize], classes: usize, gp: &GpHead) -> Result<Fitted> {
+    pub fn fit_network(
+        features: &Features,
+        labels: &[usize],
+        classes: usize,
+        gp: &GaussianProcess,
+    ) -> Result<Fitted> {
         let x = matrix(features);
         let found = adapt(x, labels, classes, &gp.hyper, &gp.inference)?;
         let (sites, bound) = (found.sites(), found.bound);

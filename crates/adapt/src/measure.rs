@@ -8,7 +8,7 @@ use crate::fitted::{Fitted, Raw};
 use crate::none_of_these::novelty;
 use rayon::prelude::*;
 use siskin_calib::{Probabilities, auroc, entropy, latent_variance, top};
-use siskin_methods::{Features, GpHead};
+use siskin_methods::{Features, GaussianProcess};
 
 /// Labelled examples, queries of their classes, and queries of other classes.
 pub struct ValidationEpisode {
@@ -36,7 +36,7 @@ pub struct Measured {
 impl Measured {
     /// Of episodes with `way` classes and `shot` examples of each.
     pub fn new(
-        process: &GpHead,
+        process: &GaussianProcess,
         way: usize,
         shot: usize,
         episodes: &[ValidationEpisode],

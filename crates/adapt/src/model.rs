@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::look::{Look, Mismatch};
 use crate::view::View;
 use siskin_data::{Image, Transform};
-use siskin_methods::{Features, GpHead, Images, Method, State};
+use siskin_methods::{Features, GaussianProcess, Images, Method, Role, State};
 use siskin_train::config::Config;
 use siskin_train::run::{channels, method_for};
 use siskin_train::run_folder::RunFolder;
@@ -30,7 +30,7 @@ pub struct Model {
     origin: String,
     state: State,
     method: Box<dyn Method>,
-    head: GpHead,
+    process: GaussianProcess,
     transform: Transform,
 }
 
@@ -94,20 +94,20 @@ impl Model {
                 if kept.episodes == fresh.episodes && kept.config == fresh.config { kept } else { fresh }
             }
         };
-        Model::assemble(card, State(state.0.into_iter().filter(|t| !of_training(&t.name)).collect()), &origin)
+        Model::assemble(card, State(state.0.into_iter().filter(|t| t.role == Role::Model).collect()), &origin)
     }
 
     fn assemble(card: Card, state: State, origin: &str) -> Result<Model> {
-        let config = Config::parse(&card.config, &[])?;
+        let config = Config::parse_saved(&card.config, &[])?;
         // A method with a Gaussian process on its features has no layer whose size is the number of base classes.
         let mut method = method_for(&config, 2)?;
         method.load_state(&complete(method.state(), &state, origin)?)?;
-        let head = method.gp_head().ok_or_else(|| {
+        let process = method.gaussian_process().ok_or_else(|| {
             bad(
                 origin,
                 format!(
-                    "its method ({:?}) has no Gaussian-process posterior to keep; train with method = \"cdkt\"",
-                    config.method
+                    "its method ({}) has no Gaussian-process posterior to keep; train with method = \"cdkt\"",
+                    config.method.name()
                 ),
             )
         })?;
@@ -115,7 +115,7 @@ impl Model {
             Transform { size: config.data.image_size, channels: channels(&config)?, augment: false };
         let weights = checkpoint::encode(&state, "config", &card.config).map_err(|why| bad(origin, why))?;
         let hash = blake3::hash(&weights).to_hex().to_string();
-        Ok(Model { card, hash, origin: origin.into(), state, method, head, transform })
+        Ok(Model { card, hash, origin: origin.into(), state, method, process, transform })
     }
 
     /// The bytes of one file that holds the model and its card, without what only training needs.
@@ -155,8 +155,8 @@ impl Model {
     }
 
     /// The Gaussian process on its features.
-    pub fn head(&self) -> &GpHead {
-        &self.head
+    pub fn process(&self) -> &GaussianProcess {
+        &self.process
     }
 
     /// Side of the square image the network sees, in pixels, and its channels.
@@ -182,8 +182,8 @@ impl Model {
         for batch in views.chunks(BATCH) {
             let pixels: Vec<f32> = batch.iter().flat_map(|view| &view.pixels).copied().collect();
             let shape = [batch.len(), self.transform.channels.count(), size, size];
-            let part =
-                self.method.embed(Images::new(&pixels, shape).map_err(siskin_methods::Error::from)?)?;
+            let images = Images::new(&pixels, shape).map_err(siskin_methods::Error::from)?;
+            let part = self.method.embed(images)?.into_features()?;
             all.dim = part.dim;
             all.values.extend(part.values);
         }
@@ -196,11 +196,6 @@ fn absolute(path: &Path) -> String {
     path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
-/// Whether a tensor of a state serves only to go on with training.
-fn of_training(name: &str) -> bool {
-    name.split('.').any(|part| part == "adam") || name.starts_with("carried.") || name == "network.steps"
-}
-
 /// A fresh state with the tensors of a model file in their places: optimiser moments stay fresh.
 fn complete(fresh: State, model: &State, origin: &str) -> Result<State> {
     let mut out = fresh;
@@ -210,7 +205,7 @@ fn complete(fresh: State, model: &State, origin: &str) -> Result<State> {
     for slot in &mut out.0 {
         match model.0.iter().find(|t| t.name == slot.name) {
             Some(tensor) => slot.clone_from(tensor),
-            None if of_training(&slot.name) => {}
+            None if slot.role == Role::Training => {}
             None => return Err(bad(origin, format!("its tensor `{}` is missing", slot.name))),
         }
     }

@@ -1,6 +1,7 @@
 //! `siskin bench`: how long an episode takes on this machine.
 
 use crate::compute::ComputeArgs;
+use anyhow::Context;
 use siskin_train::bench::{self, BenchReport, Case, CaseReport, Parts, Times};
 use siskin_train::config::Config;
 
@@ -45,7 +46,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         anyhow::bail!("there is no such case: --side is 28 or 84, --shot is 1 or 5");
     }
     let device = siskin_train::run::device(&config)?;
-    let report = bench::run(&cases, &config.cdkt, device, args.repeats as usize, &mut |case| {
+    let cdkt = config.method.get().context("only cdkt is timed: leave `method` as it is")?;
+    let report = bench::run(&cases, cdkt, device, args.repeats as usize, &mut |case| {
         if !args.json {
             eprintln!("{} on {} px, {}-shot: done", case.backbone, case.side, case.shot);
         }

@@ -72,7 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     // The test episodes of all: those of the config, or of the first run.
     let settings = match &entries[0].config {
         Some(config) => test_settings(config),
-        None => test_settings(&Config::load(&entries[0].folder.join("config.toml"), &args.set)?),
+        None => test_settings(&Config::load_saved(&entries[0].folder.join("config.toml"), &args.set)?),
     };
     let mut outcomes = Vec::new();
     for entry in &entries {
@@ -105,7 +105,12 @@ fn entries(args: &Args) -> anyhow::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     if let Some(path) = &args.config {
         for method in &args.methods {
-            let mut settings = args.set.clone();
+            // A setting of another of the compared methods is for that one alone.
+            let for_this = |set: &&String| {
+                let table = set.split(['.', '=']).next().unwrap_or_default().trim();
+                args.methods.iter().all(|other| other == method || other.name() != table)
+            };
+            let mut settings: Vec<String> = args.set.iter().filter(for_this).cloned().collect();
             settings.push(format!("method={method}"));
             let config = Some(Config::load(path, &settings)?);
             entries.push(Entry { name: method.to_string(), folder: args.out.join(method.name()), config });

@@ -1,6 +1,7 @@
 //! `siskin figures`: the paper's figures as SVG and PNG.
 
 use anyhow::{Context, bail};
+use siskin_methods::gp::cdkt::CdktSettings;
 use siskin_train::plot::{LineChart, Series, confidence_histograms, likelihood_surfaces, render_png};
 use siskin_train::run_folder::RunFolder;
 use siskin_train::testing::TestReport;
@@ -55,7 +56,10 @@ fn accuracy_against_steps(runs: &[PathBuf]) -> anyhow::Result<String> {
         })?;
         let report: TestReport =
             serde_json::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;
-        points.push((config.cdkt.steps as f64, report.over_batches.mean, report.over_batches.spread));
+        let cdkt: &CdktSettings = config.method.get().with_context(|| {
+            format!("{} is a run of {}: --steps takes runs of cdkt", run.display(), config.method.name())
+        })?;
+        points.push((cdkt.steps as f64, report.over_batches.mean, report.over_batches.spread));
     }
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     if points.windows(2).any(|pair| pair[0].0 == pair[1].0) {

@@ -4,8 +4,8 @@ use siskin_methods::MethodName;
 
 /// Runs the command.
 pub fn run() -> anyhow::Result<()> {
-    let width = MethodName::ALL.iter().map(|m| m.name().len()).max().unwrap_or(0);
-    for method in MethodName::ALL {
+    let width = MethodName::all().map(|m| m.name().len()).max().unwrap_or(0);
+    for method in MethodName::all() {
         say!("{:width$}  {}  [paper: {}]", method.name(), method.about(), method.paper());
     }
     say!("\nTrain one with: siskin train CONFIG --method NAME");

@@ -118,16 +118,19 @@ pub fn train(run: &mut Run) -> anyhow::Result<Outcome> {
     bar.reset_eta();
     // A bar that nobody sees (output to a file) would swallow the lines too.
     let say = |line: String| if bar.is_hidden() { say!("{line}") } else { bar.println(line) };
-    let mut recent: VecDeque<(f64, f64)> = VecDeque::with_capacity(100);
+    let mut recent: VecDeque<(f64, Option<f64>)> = VecDeque::with_capacity(100);
     let mut on = |event: &Event| match event {
         Event::Step { episode, report } => {
             if recent.len() == 100 {
                 recent.pop_front();
             }
             recent.push_back((report.loss, report.accuracy));
-            let mean = |f: fn(&(f64, f64)) -> f64| recent.iter().map(f).sum::<f64>() / recent.len() as f64;
+            let count = recent.len() as f64;
+            let loss = recent.iter().map(|(loss, _)| loss).sum::<f64>() / count;
+            let right: Option<f64> = recent.iter().map(|(_, accuracy)| *accuracy).sum();
+            let accuracy = right.map_or(String::new(), |a| format!("  accuracy {:.1} %", 100.0 * a / count));
             bar.set_position(*episode);
-            bar.set_message(format!("loss {:.3}  accuracy {:.1} %", mean(|x| x.0), 100.0 * mean(|x| x.1)));
+            bar.set_message(format!("loss {loss:.3}{accuracy}"));
             if !report.taken {
                 say(format!("episode {episode}: the gradient was not finite, the step was skipped"));
             }

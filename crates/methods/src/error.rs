@@ -4,6 +4,32 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// No method has this name.
+    #[error("unknown method `{name}`; did you mean `{}`? These are known: {}", nearest(name, known), known.join(", "))]
+    UnknownMethod {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: Vec<&'static str>,
+    },
+    /// A key of a method's settings is unknown, or its value is of a wrong kind.
+    #[error("{key}: {why}")]
+    Setting {
+        /// The key with its table, e.g. `cdkt.kernel`.
+        key: String,
+        /// What is wrong, in serde's words.
+        why: String,
+    },
+    /// A value of a method's settings is out of range.
+    #[error("{key} = {value}: it must be {must}")]
+    Value {
+        /// The key with its table, e.g. `cdkt.tau`.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What it must be.
+        must: &'static str,
+    },
     /// Two settings do not go together.
     #[error("{0}")]
     Settings(String),
@@ -14,6 +40,24 @@ pub enum Error {
         way: usize,
         /// Why not, and what to do.
         why: String,
+    },
+    /// A method that reads pixels at test got precomputed feature vectors.
+    #[error(
+        "this method changes its network for each task and needs images; it cannot work on precomputed vectors"
+    )]
+    NoPixels,
+    /// A method that reads features at test got pixels.
+    #[error("this method reads features, but these rows are pixels")]
+    NoFeatures,
+    /// Pixels of another size than the network takes.
+    #[error(
+        "this method reads images of {wanted:?} (channels, height, width) at test, but these are {found:?}"
+    )]
+    PixelShape {
+        /// What the network takes.
+        wanted: [usize; 3],
+        /// What came.
+        found: [usize; 3],
     },
     /// The steps on a task's support left the finite numbers.
     #[error(
@@ -41,6 +85,12 @@ impl Error {
     pub fn is_not_finite(&self) -> bool {
         matches!(self, Error::Gp(siskin_gp::Error::NotFinite { .. }) | Error::Diverged { .. })
     }
+}
+
+/// The known name that is most like `name`.
+fn nearest(name: &str, known: &[&'static str]) -> &'static str {
+    let alike = |k: &&&'static str| strsim::jaro_winkler(name, k);
+    known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))).copied().unwrap_or("")
 }
 
 /// The result type of this crate.

@@ -1,108 +1,26 @@
-//! Few-shot methods, one file each, behind one small trait.
+//! Few-shot methods behind one small trait, [`Method`].
+//!
+//! A method is one file in the folder of its kind (`metric`, `gp`, `gradient`, `transfer`), its [`Settings`], and one line in
+//! `registry.rs`. docs/add-a-method.md shows the way.
 
-pub mod abml;
-mod adam;
-pub mod baseline_plus_plus;
-pub mod bmaml;
-pub mod bmaml_chaser;
-mod catalog;
-pub mod cdkt;
-mod deep_kernel;
-pub mod dkt;
-mod episode;
 mod error;
-pub mod feature_transfer;
-mod gaussian_weights;
-#[cfg(test)]
-mod golden;
-mod inner;
-pub mod ls_gibbs;
-pub mod maml;
-pub mod matching_net;
-pub mod ove;
-mod particles;
-mod pretraining;
-pub mod proto_net;
-pub mod relation_net;
-mod scores;
-mod setup;
-mod state;
-mod step;
-mod support_fit;
-mod svgd;
-mod tensors;
+pub mod gp;
+pub mod gradient;
+mod method;
+pub mod metric;
+mod registry;
+mod settings;
+mod shared;
+pub mod transfer;
 
-pub use catalog::MethodName;
-pub use deep_kernel::{DeepKernel, Head};
-pub use episode::{Episode, Latent, Prediction, Task, select};
 pub use error::{Error, Result};
-pub use pretraining::{Pretrained, PretrainingHead};
-pub use scores::{Scores, softmax_cross_entropy};
-pub use setup::Setup;
+pub use method::{GaussianProcess, Method, TrainsOn};
+pub use registry::MethodName;
+pub use settings::{MethodSettings, Settings};
+pub use shared::episode::{Episode, LatentGaussians, Prediction, Task};
+pub use shared::rows::{Pixels, Rows, select};
+pub use shared::scores::{Scores, softmax_cross_entropy};
+pub use shared::setup::Setup;
+pub use shared::state::{Role, State, Tensor, Values};
+pub use shared::step::{Rates, StepReport};
 pub use siskin_nn::{Features, Images};
-pub use state::{State, Tensor, Values};
-pub use step::{Rates, StepReport};
-pub use support_fit::TaskHead;
-
-/// What a method is trained on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Diet {
-    /// Episodes with support and query.
-    Episodes,
-    /// Batches of images of all base classes, in shuffled passes. They come as episodes whose labels count the base
-    /// classes (`way` of them) and whose rows are all queries.
-    Batches {
-        /// Images in a batch.
-        size: usize,
-    },
-}
-
-/// A method that is a Gaussian process on its features, as it is at test.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GpHead {
-    /// Kernel, prior mean and temperature.
-    pub hyper: siskin_gp::episode::Hyper,
-    /// How the posterior of a task is found.
-    pub inference: siskin_gp::episode::Inference,
-}
-
-/// A few-shot classifier that can be trained on episodes and asked for probabilities.
-pub trait Method: Send + Sync {
-    /// What [`Method::train_step`] wants.
-    fn diet(&self) -> Diet {
-        Diet::Episodes
-    }
-
-    /// One optimiser step on the mean loss of `episodes`.
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport>;
-
-    /// What [`Method::predict`] needs of images: features as they are at test, or the pixels themselves. The same image
-    /// always gives the same row.
-    fn embed(&self, images: Images<'_>) -> Result<Features>;
-
-    /// Probabilities of the query rows of a task, given its labelled support rows.
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction>;
-
-    /// Where the predictions are those of a Gaussian process with the logistic-softmax likelihood on the features: that
-    /// process. Its posterior can then be kept, in place of the support.
-    fn gp_head(&self) -> Option<GpHead> {
-        None
-    }
-
-    /// Learned scalars worth watching, by name, e.g. the output scale.
-    fn scalars(&self) -> Vec<(String, f64)> {
-        Vec::new()
-    }
-
-    /// What it holds beside the model, in MiB, where adapting to a task takes more than a forward pass: one of the
-    /// [`Method::scalars`].
-    fn extra_memory_mib(&self) -> Option<f64> {
-        self.scalars().into_iter().find(|(name, _)| name == "extra_memory_mib").map(|(_, mib)| mib)
-    }
-
-    /// Everything that a resumed training needs, exactly.
-    fn state(&self) -> State;
-
-    /// Puts a state back. Missing, extra and misshapen tensors are errors.
-    fn load_state(&mut self, state: &State) -> Result<()>;
-}

@@ -4,8 +4,8 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::Serialize;
 use siskin_cpu::{Isa, Seconds, multiply_adds, time};
 use siskin_data::random::stream;
-use siskin_methods::cdkt::{Cdkt, CdktConfig};
-use siskin_methods::{Episode, Images, Method, Rates, Setup, Task, select};
+use siskin_methods::gp::cdkt::{Cdkt, CdktSettings};
+use siskin_methods::{Episode, Images, Method, Rates, Setup, Task};
 use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, Step};
 
 use crate::error::Result;
@@ -114,7 +114,7 @@ pub struct BenchReport {
 /// part of it: in training another thread does that ahead of time.
 pub fn run(
     cases: &[Case],
-    cdkt: &CdktConfig,
+    cdkt: &CdktSettings,
     device: DeviceChoice,
     repeats: usize,
     progress: &mut dyn FnMut(&CaseReport),
@@ -186,7 +186,7 @@ impl Drawn {
     }
 }
 
-fn train(case: &Case, cdkt: &CdktConfig, device: DeviceChoice, repeats: usize) -> Result<Parts> {
+fn train(case: &Case, cdkt: &CdktSettings, device: DeviceChoice, repeats: usize) -> Result<Parts> {
     let drawn = Drawn::new(case, TRAIN_QUERY);
     let episode = drawn.episode()?;
     let mut method = Cdkt::new(cdkt, case.setup(device))?;
@@ -208,7 +208,7 @@ fn train(case: &Case, cdkt: &CdktConfig, device: DeviceChoice, repeats: usize) -
         });
         loss?;
         backbone.push(seconds);
-        let features = method.embed(episode.images)?;
+        let features = method.embed(episode.images)?.into_features()?;
         let (loss, seconds) = time(|| method.loss(&features, &episode));
         loss?;
         gp.push(seconds);
@@ -218,7 +218,7 @@ fn train(case: &Case, cdkt: &CdktConfig, device: DeviceChoice, repeats: usize) -
     Ok(parts(case, drawn.labels.len(), [&whole, &backbone, &gp], gflop))
 }
 
-fn test(case: &Case, cdkt: &CdktConfig, device: DeviceChoice, repeats: usize) -> Result<Parts> {
+fn test(case: &Case, cdkt: &CdktSettings, device: DeviceChoice, repeats: usize) -> Result<Parts> {
     let drawn = Drawn::new(case, TEST_QUERY);
     let episode = drawn.episode()?;
     let method = Cdkt::new(cdkt, case.setup(device))?;
@@ -229,7 +229,7 @@ fn test(case: &Case, cdkt: &CdktConfig, device: DeviceChoice, repeats: usize) ->
         let (outcome, seconds) = time(|| -> Result<()> {
             let (features, embedding) = time(|| method.embed(episode.images));
             let features = features?;
-            let (support, query) = (select(&features, &drawn.support), select(&features, &drawn.query));
+            let (support, query) = (features.select(&drawn.support), features.select(&drawn.query));
             let task = Task { support: &support, labels: &labels, way: WAY, query: &query, index: 0 };
             let (prediction, predicting) = time(|| method.predict(&task));
             prediction?;
@@ -289,7 +289,8 @@ mod tests {
     fn every_part_is_timed_and_the_operations_are_those_of_the_definition() {
         let case = Case { architecture: Architecture::Conv4S, side: 28, shot: 1 };
         let mut seen = 0;
-        let report = run(&[case], &CdktConfig::default(), DeviceChoice::Cpu, 1, &mut |_| seen += 1).unwrap();
+        let report =
+            run(&[case], &CdktSettings::default(), DeviceChoice::Cpu, 1, &mut |_| seen += 1).unwrap();
         assert_eq!((seen, report.cases.len()), (1, 1));
         assert!(report.peak_gflop_per_core_second > 0.1);
         let CaseReport { train, test, .. } = &report.cases[0];

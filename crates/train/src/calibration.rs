@@ -7,7 +7,7 @@ use siskin_calib::{
     PAPER_BINS, Predictions, ReleasedChoice, Reliability, Temperature, accuracy, adaptive_ece, brier,
     classwise_ece, nll, released_grid, tune_released,
 };
-use siskin_methods::Latent;
+use siskin_methods::LatentGaussians;
 
 /// The measures of one set of predictions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -98,13 +98,13 @@ pub fn calibrate(validation: &[Answer], test: &[Answer], with_released: bool) ->
 }
 
 fn released(
-    validation: &Latent,
+    validation: &LatentGaussians,
     validation_labels: &[usize],
-    test: &Latent,
+    test: &LatentGaussians,
     test_labels: &[usize],
     way: usize,
 ) -> Result<ReleasedCalibration> {
-    let at = |latent: &Latent, labels: &[usize], t1: f64| -> Result<Predictions> {
+    let at = |latent: &LatentGaussians, labels: &[usize], t1: f64| -> Result<Predictions> {
         Ok(Predictions::new(latent.probabilities(way, t1)?, labels.to_vec(), way)?)
     };
     let chosen = tune_released(&released_grid(), PAPER_BINS, |t1| at(validation, validation_labels, t1))?;

@@ -4,7 +4,7 @@ use crate::atomic;
 use crate::error::{Error, Result, io};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
-use siskin_methods::{State, Tensor, Values};
+use siskin_methods::{Role, State, Tensor, Values};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -95,7 +95,8 @@ pub fn decode(bytes: &[u8], key: &str) -> std::result::Result<(Option<String>, S
             ),
             other => return Err(format!("tensor `{name}` has type {other:?}")),
         };
-        state.0.push(Tensor { name, shape: view.shape().to_vec(), values });
+        let role = Role::of_name(&name);
+        state.0.push(Tensor { name, shape: view.shape().to_vec(), values, role });
     }
     Ok((record, state))
 }
@@ -127,7 +128,7 @@ mod tests {
         let mut state = State::default();
         state.push_f64("hyper", &[0.1, f64::MIN_POSITIVE]);
         let values = Values::F32(vec![1.0, -2.5, f32::NAN, 0.0, 3.0, 4.0]);
-        state.0.push(Tensor { name: "w".into(), shape: vec![2, 3], values });
+        state.0.push(Tensor { name: "w".into(), shape: vec![2, 3], values, role: Role::Model });
         (position, state)
     }
 

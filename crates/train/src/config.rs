@@ -2,16 +2,8 @@
 
 use crate::error::{Error, Result, io};
 use serde::{Deserialize, Serialize};
-use siskin_methods::MethodName;
-use siskin_methods::abml::AbmlConfig;
-use siskin_methods::bmaml::BmamlConfig;
-use siskin_methods::bmaml_chaser::BmamlChaserConfig;
-use siskin_methods::cdkt::CdktConfig;
-use siskin_methods::dkt::DktConfig;
-use siskin_methods::ls_gibbs::LsGibbsConfig;
-use siskin_methods::maml::MamlConfig;
-use siskin_methods::ove::OveConfig;
-use siskin_methods::relation_net::RelationNetConfig;
+use serde_json::{Map, Value};
+use siskin_methods::{MethodName, MethodSettings};
 use std::path::Path;
 
 /// A whole run.
@@ -20,8 +12,9 @@ use std::path::Path;
 pub struct Config {
     /// Every random number of the run follows from this.
     pub seed: u64,
-    /// The method; `siskin methods` lists them.
-    pub method: MethodName,
+    /// The method with its settings: the key `method` and the table of its name. `siskin methods` lists the methods.
+    #[serde(skip)]
+    pub method: MethodSettings,
     /// Which images.
     pub data: DataConfig,
     /// The shape of a training episode.
@@ -32,27 +25,6 @@ pub struct Config {
     pub train: TrainConfig,
     /// The test protocol.
     pub test: TestConfig,
-    /// What CDKT does with features and labels.
-    pub cdkt: CdktConfig,
-    /// What DKT does.
-    pub dkt: DktConfig,
-    /// What LS-Gibbs does.
-    #[serde(rename = "ls-gibbs")]
-    pub ls_gibbs: LsGibbsConfig,
-    /// What OVE does.
-    pub ove: OveConfig,
-    /// What RelationNet is trained for.
-    #[serde(rename = "relation-net")]
-    pub relation_net: RelationNetConfig,
-    /// The inner steps of MAML.
-    pub maml: MamlConfig,
-    /// Particles and steps of Bayesian MAML.
-    pub bmaml: BmamlConfig,
-    /// Particles, steps and leader of Bayesian MAML with the chaser loss.
-    #[serde(rename = "bmaml-chaser")]
-    pub bmaml_chaser: BmamlChaserConfig,
-    /// Samples, steps and priors of ABML.
-    pub abml: AbmlConfig,
 }
 
 /// `[data]`: where the images come from and how they are shown to the network.
@@ -225,27 +197,69 @@ impl Config {
     /// Reads a file and applies `key=value` settings in order, e.g. `train.episodes=500`.
     pub fn load(path: &Path, settings: &[String]) -> Result<Config> {
         let text = std::fs::read_to_string(path).map_err(io("read the config", path))?;
-        Config::parse(&text, settings).map_err(|e| match e {
-            Error::Config(why) => Error::Config(format!("{}: {why}", path.display())),
-            other => other,
-        })
+        Config::parse(&text, settings).map_err(|e| in_file(path, e))
     }
 
-    /// Parses TOML text and applies settings.
+    /// The config that a run wrote, with settings. Earlier versions wrote the tables of all methods: those of others are
+    /// left out.
+    pub fn load_saved(path: &Path, settings: &[String]) -> Result<Config> {
+        let text = std::fs::read_to_string(path).map_err(io("read the config", path))?;
+        Config::parse_saved(&text, settings).map_err(|e| in_file(path, e))
+    }
+
+    /// Parses TOML text and applies settings. What belongs to another method has no effect and is refused: each such
+    /// setting, and each such table of a text that names its method. A text without the key `method` is for any method.
     pub fn parse(text: &str, settings: &[String]) -> Result<Config> {
+        Config::read(text, settings, false)
+    }
+
+    /// [`Config::load_saved`] from text.
+    pub fn parse_saved(text: &str, settings: &[String]) -> Result<Config> {
+        Config::read(text, settings, true)
+    }
+
+    /// `saved`: whether a run wrote the text.
+    fn read(text: &str, settings: &[String], saved: bool) -> Result<Config> {
         let mut table: toml::Table =
             text.parse().map_err(|e: toml::de::Error| Error::Config(e.to_string()))?;
+        let any_method = saved || !table.contains_key("method");
+        let of_text = chosen(&table)?;
+        let written: Vec<MethodName> =
+            MethodName::all().filter(|method| table.contains_key(method.name())).collect();
         for setting in settings {
             apply(&mut table, setting)?;
         }
-        let config: Config = serde_path(table)?;
+        let method = chosen(&table)?;
+        for other in written.into_iter().filter(|&other| other != method) {
+            if other != of_text && !any_method {
+                return Err(no_effect(&format!("[{other}]"), other, method));
+            }
+            // Not chosen, but to be understood: a wrong key in it is an error too.
+            settings_of(other, table.get(other.name()))?;
+        }
+        for setting in settings {
+            let first = setting.split(['.', '=']).next().unwrap_or_default().trim();
+            match first.parse::<MethodName>() {
+                Ok(other) if other != method => {
+                    return Err(no_effect(&format!("--set {setting}"), other, method));
+                }
+                _ => {}
+            }
+        }
+        let own = settings_of(method, table.get(method.name()))?;
+        table.retain(|key, _| key != "method" && key.parse::<MethodName>().is_err());
+        let mut config: Config = serde_path(table)?;
+        config.method = own;
         config.check()?;
         Ok(config)
     }
 
     /// The config with every key written out.
     pub fn to_toml(&self) -> String {
-        toml::to_string_pretty(self).expect("a config is plain tables of plain values")
+        let name = self.method.name();
+        let rest = toml::to_string_pretty(self).expect("a config is plain tables of plain values");
+        let own = toml::to_string_pretty(&self.method.table()).expect("settings are plain values");
+        format!("method = \"{name}\"\n{rest}\n[{name}]\n{own}")
     }
 
     fn check(&self) -> Result<()> {
@@ -260,23 +274,6 @@ impl Config {
             ("test.episodes", self.test.episodes),
             ("test.query", self.test.query as u64),
             ("data.image_size", self.data.image_size as u64),
-            ("cdkt.steps", self.cdkt.steps as u64),
-            ("cdkt.test_steps", self.cdkt.test_steps as u64),
-            ("ls-gibbs.chains", self.ls_gibbs.chains as u64),
-            ("ls-gibbs.sweeps", self.ls_gibbs.sweeps as u64),
-            ("ls-gibbs.test_sweeps", self.ls_gibbs.test_sweeps as u64),
-            ("ove.chains", self.ove.chains as u64),
-            ("ove.sweeps", self.ove.sweeps as u64),
-            ("ove.test_sweeps", self.ove.test_sweeps as u64),
-            ("maml.inner_steps", self.maml.inner_steps as u64),
-            ("bmaml.particles", self.bmaml.particles as u64),
-            ("bmaml.inner_steps", self.bmaml.inner_steps as u64),
-            ("bmaml-chaser.particles", self.bmaml_chaser.particles as u64),
-            ("bmaml-chaser.inner_steps", self.bmaml_chaser.inner_steps as u64),
-            ("bmaml-chaser.leader_steps", self.bmaml_chaser.leader_steps as u64),
-            ("abml.inner_steps", self.abml.inner_steps as u64),
-            ("abml.samples", self.abml.samples as u64),
-            ("abml.test_samples", self.abml.test_samples as u64),
         ];
         if let Some((key, _)) = at_least_one.iter().find(|(_, value)| *value == 0) {
             return Err(Error::Config(format!("{key} = 0: it must be at least 1")));
@@ -287,20 +284,6 @@ impl Config {
         let positive = [
             ("train.learning_rate", self.train.learning_rate),
             ("train.kernel_learning_rate", self.train.kernel_learning_rate),
-            ("cdkt.tau", self.cdkt.tau),
-            ("cdkt.initial_output_scale", self.cdkt.initial_output_scale),
-            ("dkt.initial_output_scale", self.dkt.initial_output_scale),
-            ("dkt.noise", self.dkt.noise),
-            ("ls-gibbs.initial_output_scale", self.ls_gibbs.initial_output_scale),
-            ("ove.initial_output_scale", self.ove.initial_output_scale),
-            ("maml.inner_learning_rate", self.maml.inner_learning_rate),
-            ("bmaml.inner_learning_rate", self.bmaml.inner_learning_rate),
-            ("bmaml-chaser.inner_learning_rate", self.bmaml_chaser.inner_learning_rate),
-            ("bmaml-chaser.leader_learning_rate", self.bmaml_chaser.leader_learning_rate),
-            ("abml.inner_learning_rate", self.abml.inner_learning_rate),
-            ("abml.kl_weight", self.abml.kl_weight),
-            ("abml.hyper_prior_weight", self.abml.hyper_prior_weight),
-            ("abml.initial_deviation", self.abml.initial_deviation),
         ];
         // Ten years: what `Duration` holds for certain.
         if !(0.0..=5_256_000.0).contains(&self.train.save_minutes) {
@@ -313,6 +296,49 @@ impl Config {
             Some((key, value)) => Err(Error::Config(format!("{key} = {value}: it must be a number above 0"))),
             None => Ok(()),
         }
+    }
+}
+
+/// The method that a table names, or the default one.
+fn chosen(table: &toml::Table) -> Result<MethodName> {
+    match table.get("method") {
+        None => Ok(MethodName::default()),
+        Some(toml::Value::String(name)) => Ok(name.parse()?),
+        Some(other) => Err(Error::Config(format!("method = {other}: it must be a name, e.g. \"cdkt\""))),
+    }
+}
+
+/// The settings of a method from its table, if there is one.
+fn settings_of(method: MethodName, table: Option<&toml::Value>) -> Result<MethodSettings> {
+    let table = match table {
+        None => Map::new(),
+        Some(value) => match serde_json::to_value(value) {
+            Ok(Value::Object(map)) => map,
+            _ => return Err(Error::Config(format!("{method} = {value}: it must be a table, [{method}]"))),
+        },
+    };
+    method.parse_settings(table).map_err(|error| match error {
+        siskin_methods::Error::Setting { key, why } => Error::Config(match suggestion(&why) {
+            Some((wrong, right)) => {
+                format!("{key}: unknown name `{wrong}`; did you mean `{right}`? ({why})")
+            }
+            None => format!("{key}: {why}"),
+        }),
+        other => Error::Config(other.to_string()),
+    })
+}
+
+fn no_effect(what: &str, other: MethodName, method: MethodName) -> Error {
+    Error::Config(format!(
+        "{what} has no effect: it belongs to the method {other}, and this run is by {method}. Take it out, or choose \
+         method = \"{other}\""
+    ))
+}
+
+fn in_file(path: &Path, error: Error) -> Error {
+    match error {
+        Error::Config(why) => Error::Config(format!("{}: {why}", path.display())),
+        other => other,
     }
 }
 

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use siskin_calib::{Predictions, Probabilities};
 use siskin_data::random::stream;
 use siskin_data::{Episode, Items, Split, Transform};
-use siskin_methods::{Features, Images, Latent, Method, Prediction, Task, select};
+use siskin_methods::{Features, Images, LatentGaussians, Method, Prediction, Rows, Task};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,7 +41,7 @@ pub fn evaluate(
     let mut items: Vec<usize> = episodes.iter().flat_map(Episode::items).collect();
     items.sort_unstable();
     items.dedup();
-    let features = embed_until(method, split, transform, &items, stop)?;
+    let embedded = embed_until(method, split, transform, &items, stop)?;
     let row_of: HashMap<usize, usize> = items.iter().enumerate().map(|(row, item)| (*item, row)).collect();
     episodes
         .par_iter()
@@ -49,10 +49,9 @@ pub fn evaluate(
         .map(|(index, episode)| {
             go_on(stop)?;
             let (items, labels) = (episode.items(), episode.labels());
-            let part = |rows: &[usize]| -> (Features, Vec<usize>) {
-                let features =
-                    select(&features, &rows.iter().map(|&r| row_of[&items[r]]).collect::<Vec<_>>());
-                (features, rows.iter().map(|&r| labels[r]).collect())
+            let part = |rows: &[usize]| -> (Rows, Vec<usize>) {
+                let own: Vec<usize> = rows.iter().map(|&r| row_of[&items[r]]).collect();
+                (embedded.select(&own), rows.iter().map(|&r| labels[r]).collect())
             };
             let (support, support_labels) = part(&episode.support_rows());
             let (query, labels) = part(&episode.query_rows());
@@ -68,8 +67,8 @@ fn go_on(stop: &AtomicBool) -> Result<()> {
     if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
 }
 
-/// Features of items of a split, by the evaluation transform; precomputed vectors are taken as they are.
-pub fn embed(method: &dyn Method, split: &Split, transform: &Transform, items: &[usize]) -> Result<Features> {
+/// Items of a split as the method keeps them, by the evaluation transform; precomputed vectors are taken as they are.
+pub fn embed(method: &dyn Method, split: &Split, transform: &Transform, items: &[usize]) -> Result<Rows> {
     embed_until(method, split, transform, items, &AtomicBool::new(false))
 }
 
@@ -79,16 +78,16 @@ fn embed_until(
     transform: &Transform,
     items: &[usize],
     stop: &AtomicBool,
-) -> Result<Features> {
+) -> Result<Rows> {
     let data = match &split.items {
         Items::Images(data) => data,
         Items::Embeddings(data) => {
             let values = items.iter().flat_map(|&item| data.vector(item)).map(|&x| f64::from(x)).collect();
-            return Ok(Features { values, rows: items.len(), dim: data.dim() });
+            return Ok(Rows::Features(Features { values, rows: items.len(), dim: data.dim() }));
         }
     };
     let size = transform.size as usize;
-    let mut all = Features { values: Vec::new(), rows: items.len(), dim: 1 };
+    let mut parts = Vec::new();
     for batch in items.chunks(BATCH) {
         go_on(stop)?;
         let mut pixels = vec![0.0; batch.len() * transform.len()];
@@ -97,11 +96,10 @@ fn embed_until(
             transform.apply(&data.image(item), &mut stream(0, "evaluate", 0), out);
         });
         let shape = [batch.len(), transform.channels.count(), size, size];
-        let part = method.embed(Images::new(&pixels, shape).map_err(siskin_methods::Error::from)?)?;
-        all.dim = part.dim;
-        all.values.extend(part.values);
+        parts.push(method.embed(Images::new(&pixels, shape).map_err(siskin_methods::Error::from)?)?);
     }
-    Ok(all)
+    let none = || Rows::Features(Features { values: Vec::new(), rows: 0, dim: 1 });
+    Ok(Rows::stack(parts)?.unwrap_or_else(none))
 }
 
 /// All answers as one table of predictions.
@@ -113,9 +111,9 @@ pub fn pooled(answers: &[Answer]) -> Result<Predictions> {
 }
 
 /// All latent Gaussians as one table, where the method has them.
-pub fn pooled_latent(answers: &[Answer]) -> Option<Latent> {
+pub fn pooled_latent(answers: &[Answer]) -> Option<LatentGaussians> {
     let tau = answers.first()?.prediction.latent.as_ref()?.tau;
-    let mut all = Latent { mean: Vec::new(), variance: Vec::new(), tau };
+    let mut all = LatentGaussians { mean: Vec::new(), variance: Vec::new(), tau };
     for answer in answers {
         let latent = answer.prediction.latent.as_ref()?;
         all.mean.extend(&latent.mean);

@@ -7,19 +7,7 @@ use crate::run_folder::RunFolder;
 use crate::tasks::{TaskData, TrainingTasks};
 use crate::trainer::{Event, Outcome, Trainer};
 use siskin_data::{Channels, Opener, SplitName};
-use siskin_methods::abml::Abml;
-use siskin_methods::bmaml::Bmaml;
-use siskin_methods::bmaml_chaser::BmamlChaser;
-use siskin_methods::cdkt::Cdkt;
-use siskin_methods::dkt::Dkt;
-use siskin_methods::ls_gibbs::ls_gibbs;
-use siskin_methods::maml::Maml;
-use siskin_methods::matching_net::MatchingNet;
-use siskin_methods::ove::ove;
-use siskin_methods::proto_net::ProtoNet;
-use siskin_methods::relation_net::RelationNet;
-use siskin_methods::{Method, MethodName, Setup, StepReport};
-use siskin_methods::{baseline_plus_plus, feature_transfer};
+use siskin_methods::{Method, Setup, StepReport};
 use siskin_nn::{Architecture, DeviceChoice, Network, Precision};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -48,7 +36,7 @@ impl Run {
         if let Some(weights) = &config.backbone.weights {
             put_weights(method.as_mut(), architecture(&config)?, Path::new(weights))?;
         }
-        let tasks = TrainingTasks::new(&config, data.clone(), method.diet())?;
+        let tasks = TrainingTasks::new(&config, data.clone(), method.trains_on())?;
         let folder = RunFolder::create(out, &config, &data.hash)?;
         let trainer = Trainer::start(folder.clone(), &config, &data.hash, method)?;
         Ok(Run { config, folder, data, tasks, trainer })
@@ -60,7 +48,7 @@ impl Run {
         let config = folder.config()?;
         let data = TaskData::open(&config, channels(&config)?, opener)?;
         let method = new_method(&config, &data)?;
-        let tasks = TrainingTasks::new(&config, data.clone(), method.diet())?;
+        let tasks = TrainingTasks::new(&config, data.clone(), method.trains_on())?;
         let trainer = Trainer::resume(folder.clone(), &config, &data.hash, method)?;
         Ok(Run { config, folder, data, tasks, trainer })
     }
@@ -71,7 +59,7 @@ impl Run {
         let config = folder.config()?;
         let data = TaskData::open(&config, channels(&config)?, opener)?;
         let method = new_method(&config, &data)?;
-        let mut tasks = TrainingTasks::new(&config, data, method.diet())?;
+        let mut tasks = TrainingTasks::new(&config, data, method.trains_on())?;
         Trainer::replay(&folder, &config, method, &mut tasks)
     }
 
@@ -118,7 +106,7 @@ impl Model {
     /// `test.way=10` or `cdkt.test_steps=50`.
     pub fn open(folder: &Path, settings: &[String], opener: &Opener<'_>) -> Result<Model> {
         let folder = RunFolder::open(folder)?;
-        let config = Config::load(&folder.path().join("config.toml"), settings)?;
+        let config = Config::load_saved(&folder.path().join("config.toml"), settings)?;
         let data = TaskData::open(&config, channels(&config)?, opener)?;
         let mut method = new_method(&config, &data)?;
         let path = if folder.best().exists() { folder.best() } else { folder.last() };
@@ -143,21 +131,7 @@ pub fn method_for(config: &Config, base_classes: usize) -> Result<Box<dyn Method
         seed: config.seed,
         device: device(config)?,
     };
-    Ok(match config.method {
-        MethodName::Cdkt => Box::new(Cdkt::new(&config.cdkt, setup)?),
-        MethodName::Dkt => Box::new(Dkt::new(&config.dkt, setup)?),
-        MethodName::LsGibbs => Box::new(ls_gibbs(&config.ls_gibbs, setup)?),
-        MethodName::Ove => Box::new(ove(&config.ove, setup)?),
-        MethodName::FeatureTransfer => Box::new(feature_transfer::new(setup)?),
-        MethodName::BaselinePlusPlus => Box::new(baseline_plus_plus::new(setup)?),
-        MethodName::MatchingNet => Box::new(MatchingNet::new(setup)?),
-        MethodName::RelationNet => Box::new(RelationNet::new(&config.relation_net, setup)?),
-        MethodName::ProtoNet => Box::new(ProtoNet::new(setup)?),
-        MethodName::Maml => Box::new(Maml::new(&config.maml, setup)?),
-        MethodName::Bmaml => Box::new(Bmaml::new(&config.bmaml, setup)?),
-        MethodName::BmamlChaser => Box::new(BmamlChaser::new(&config.bmaml_chaser, setup)?),
-        MethodName::Abml => Box::new(Abml::new(&config.abml, setup)?),
-    })
+    Ok(config.method.build(setup)?)
 }
 
 /// Gives a fresh method the backbone of a weight file. A resumed run has it in its checkpoint.

@@ -131,7 +131,7 @@ impl RunFolder {
 
     /// The resolved config.
     pub fn config(&self) -> Result<Config> {
-        Config::load(&self.0.join("config.toml"), &[])
+        Config::load_saved(&self.0.join("config.toml"), &[])
     }
 }
 

@@ -9,7 +9,7 @@ use siskin_data::{
     Batch, Channels, Episode, EpisodeSource, EpisodeSpec, Items, Loader, LoaderConfig, Opened, Opener,
     Sampler, ShortClasses, Split, SplitName, Splits, Transform,
 };
-use siskin_methods::{Diet, Images, Method, Rates, StepReport};
+use siskin_methods::{Images, Method, Rates, StepReport, TrainsOn};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -123,12 +123,12 @@ enum Source {
 }
 
 impl Source {
-    fn open(diet: Diet, config: &Config, train: Split) -> Result<Source> {
-        Ok(match diet {
-            Diet::Episodes => {
+    fn open(trains_on: TrainsOn, config: &Config, train: Split) -> Result<Source> {
+        Ok(match trains_on {
+            TrainsOn::Episodes => {
                 Source::Episodes(Arc::new(Sampler::new(vec![train], training_spec(config), config.seed)?))
             }
-            Diet::Batches { size } => Source::Batches(Arc::new(Batches::new(train, size, config.seed)?)),
+            TrainsOn::Batches { size } => Source::Batches(Arc::new(Batches::new(train, size, config.seed)?)),
         })
     }
 
@@ -158,9 +158,9 @@ pub struct TrainingTasks {
 }
 
 impl TrainingTasks {
-    /// Opens the streams of `config` for a method with this diet.
-    pub fn new(config: &Config, data: TaskData, diet: Diet) -> Result<TrainingTasks> {
-        let source = Source::open(diet, config, data.split(SplitName::Train).clone())?;
+    /// Opens the streams of `config` for a method that is trained on `trains_on`.
+    pub fn new(config: &Config, data: TaskData, trains_on: TrainsOn) -> Result<TrainingTasks> {
+        let source = Source::open(trains_on, config, data.split(SplitName::Train).clone())?;
         let validation = match config.train.validate_every() {
             0 => Vec::new(),
             _ => data.episodes(

@@ -91,7 +91,8 @@ enum Line<'a> {
     Step {
         episode: u64,
         loss: f64,
-        accuracy: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        accuracy: Option<f64>,
         skipped: u64,
         #[serde(flatten)]
         scalars: Scalars<'a>,
@@ -289,7 +290,9 @@ impl Trainer {
         };
         self.metrics.write(&line)?;
         self.events.scalar("train/loss", episode, report.loss)?;
-        self.events.scalar("train/accuracy", episode, report.accuracy)?;
+        if let Some(accuracy) = report.accuracy {
+            self.events.scalar("train/accuracy", episode, accuracy)?;
+        }
         for (name, value) in &scalars {
             self.events.scalar(&format!("hyper/{name}"), episode, *value)?;
         }
@@ -359,7 +362,7 @@ fn attempt(
 ) -> Result<StepReport> {
     match tasks.step(method, first, count, rates) {
         Err(Error::Method(e)) if e.is_not_finite() => {
-            Ok(StepReport { loss: f64::NAN, accuracy: 0.0, taken: false })
+            Ok(StepReport { loss: f64::NAN, accuracy: None, taken: false })
         }
         other => other,
     }

@@ -83,7 +83,8 @@ pub fn of_shape(
     let mut items: Vec<usize> = episodes.iter().flat_map(Episode::items).collect();
     items.sort_unstable();
     items.dedup();
-    let features = evaluate::embed(run.method.as_ref(), split, &run.data.test_transform, &items)?;
+    let features =
+        evaluate::embed(run.method.as_ref(), split, &run.data.test_transform, &items)?.into_features()?;
     let row_of: HashMap<usize, usize> = items.iter().enumerate().map(|(row, item)| (*item, row)).collect();
     let rows = |classes: &[EpisodeClass], of: ItemsOf| -> Features {
         let items = classes.iter().flat_map(|class| of(class).iter().map(|item| row_of[item]));
@@ -104,7 +105,7 @@ pub fn of_shape(
         }
     });
     let parts: Vec<ValidationEpisode> = parts.collect();
-    Ok(Some(Measured::new(model.head(), way, shot, &parts)?))
+    Ok(Some(Measured::new(model.process(), way, shot, &parts)?))
 }
 
 /// What the training images look like, by a part of them spread over all classes.

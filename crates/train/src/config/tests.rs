@@ -1,4 +1,5 @@
 use super::*;
+use siskin_methods::gp::cdkt::{CdktSettings, KernelName};
 
 #[test]
 fn written_out_and_read_again_is_the_same() {
@@ -19,7 +20,8 @@ fn settings_take_toml_values_and_plain_words() {
     let set = ["train.episodes=7", "cdkt.kernel=rbf", "data.augment=true", "data.train=some/folder"];
     let config = Config::parse("", &set.map(String::from)).unwrap();
     assert_eq!(config.train.episodes, 7);
-    assert_eq!(config.cdkt.kernel, siskin_methods::cdkt::KernelName::Rbf);
+    let cdkt: &CdktSettings = config.method.get().unwrap();
+    assert_eq!(cdkt.kernel, KernelName::Rbf);
     assert!(config.data.augment);
     assert_eq!(config.data.train, "some/folder");
 }
@@ -77,8 +79,7 @@ fn values_out_of_range_are_named() {
         ("cdkt.tau=0", "cdkt.tau"),
         ("episode.way=1", "episode.way"),
         ("test.episodes=0", "test.episodes"),
-        ("abml.kl_weight=-1", "abml.kl_weight"),
-        ("abml.samples=0", "abml.samples"),
+        ("cdkt.steps=0", "cdkt.steps"),
         ("train.save_minutes=-1", "train.save_minutes"),
         ("train.save_minutes=nan", "train.save_minutes"),
     ] {
@@ -86,4 +87,39 @@ fn values_out_of_range_are_named() {
         assert!(error.contains(key), "{error}");
     }
     assert!(Config::parse("", &["seed".into()]).unwrap_err().to_string().contains("no `=`"));
+}
+
+#[test]
+fn what_belongs_to_another_method_is_refused_where_it_has_no_effect() {
+    let refused = |text: &str, set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|s| s.to_string()).collect();
+        Config::parse(text, &set).unwrap_err().to_string()
+    };
+    let error = refused("method = \"maml\"\n[maml]\ninner_steps = 2\n[cdkt]\ntau = 0.5\n", &[]);
+    assert!(error.contains("[cdkt] has no effect") && error.contains("by maml"), "{error}");
+    let error = refused("", &["method=proto-net", "cdkt.tau=0.5"]);
+    assert!(error.contains("--set cdkt.tau=0.5 has no effect"), "{error}");
+    let error = refused("method = \"protonet\"\n", &[]);
+    assert!(error.contains("did you mean `proto-net`"), "{error}");
+
+    // A file for any method, and the file's own method where the command line chooses another; but they must be right.
+    let other = ["method=maml".to_string()];
+    for text in ["[cdkt]\ntau = 0.5\n[ove]\nchains = 2\n", "method = \"cdkt\"\n[cdkt]\ntau = 0.5\n"] {
+        assert_eq!(Config::parse(text, &other).unwrap().method.name(), "maml");
+    }
+    let error = refused("[cdkt]\ntou = 0.5\n", &["method=maml"]);
+    assert!(error.contains("did you mean `tau`"), "{error}");
+}
+
+#[test]
+fn a_saved_config_with_the_tables_of_all_methods_still_reads() {
+    let mut text = "method = \"maml\"\n[maml]\ninner_steps = 2\n".to_string();
+    for method in MethodName::all().filter(|m| m.name() != "maml") {
+        text += &format!("[{method}]\n");
+    }
+    assert!(Config::parse(&text, &[]).is_err());
+    let saved = Config::parse_saved(&text, &[]).unwrap();
+    assert_eq!(saved, Config::parse("method = \"maml\"\n[maml]\ninner_steps = 2\n", &[]).unwrap());
+    let error = Config::parse_saved(&text, &["cdkt.tau=1".into()]).unwrap_err().to_string();
+    assert!(error.contains("has no effect"), "{error}");
 }

@@ -1,5 +1,5 @@
 use super::*;
-use siskin_methods::{Episode, Features, Images, Prediction, State, Task};
+use siskin_methods::{Episode, Features, Images, Prediction, Rows, State, Task};
 use std::path::Path;
 
 /// A method whose whole state is one number that depends on every step taken.
@@ -8,10 +8,10 @@ struct Counter(f64);
 impl Method for Counter {
     fn train_step(&mut self, _: &[Episode<'_>], rates: Rates) -> siskin_methods::Result<StepReport> {
         self.0 = (self.0 * 1.1 + rates.network).sin();
-        Ok(StepReport { loss: self.0, accuracy: 0.5, taken: true })
+        Ok(StepReport { loss: self.0, accuracy: Some(0.5), taken: true })
     }
-    fn embed(&self, _: Images<'_>) -> siskin_methods::Result<Features> {
-        Ok(Features { values: vec![], rows: 0, dim: 1 })
+    fn embed(&self, _: Images<'_>) -> siskin_methods::Result<Rows> {
+        Ok(Rows::Features(Features { values: vec![], rows: 0, dim: 1 }))
     }
     fn predict(&self, task: &Task<'_>) -> siskin_methods::Result<Prediction> {
         Ok(Prediction { probabilities: vec![], way: task.way, latent: None })
@@ -42,7 +42,7 @@ struct Script {
 impl Tasks for Script {
     fn step(&mut self, method: &mut dyn Method, first: u64, _: u64, rates: Rates) -> Result<StepReport> {
         if self.bad.contains(&first) {
-            return Ok(StepReport { loss: f64::NAN, accuracy: 0.0, taken: false });
+            return Ok(StepReport { loss: f64::NAN, accuracy: None, taken: false });
         }
         Ok(method.train_step(&[], Rates { network: rates.network + first as f64, ..rates })?)
     }

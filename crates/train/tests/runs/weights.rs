@@ -1,7 +1,7 @@
 //! Runs that start from the weights of a file.
 
 use crate::small::{config, train, with_opener};
-use siskin_methods::{MethodName, State, Tensor, Values};
+use siskin_methods::{MethodName, Role, State, Tensor, Values};
 use siskin_nn::{Architecture, DeviceChoice, NamedTensor, Network};
 use siskin_train::checkpoint;
 use siskin_train::run::Run;
@@ -21,6 +21,7 @@ fn write(path: &Path, weights: &[NamedTensor]) {
         name,
         shape: shape.to_vec(),
         values: Values::F32(values.to_vec()),
+        role: Role::Model,
     };
     let mut state: State =
         State(weights.iter().map(|t| tensor(theirs(&t.name), &t.shape, &t.values)).collect());
@@ -34,11 +35,12 @@ fn every_method_starts_from_the_weights_of_a_file_and_resumes_without_it() {
     let (path, weights) = (root.path().join("w.safetensors"), weights(Architecture::Conv4S));
     write(&path, &weights);
     let file = format!("backbone.weights={}", path.display());
-    for method in MethodName::ALL {
+    for method in MethodName::all() {
         let folder = root.path().join(method.name());
         // A rate so small that one step leaves the weights as they are.
         let name = format!("method={method}");
-        let settings = [&name, &file, "train.episodes=1", "train.learning_rate=1e-30", "abml.samples=1"];
+        let mut settings = vec![name.as_str(), &file, "train.episodes=1", "train.learning_rate=1e-30"];
+        settings.extend((method.name() == "abml").then_some("abml.samples=1"));
         train(&folder, &config(&settings), None);
         let (position, state) = checkpoint::load(&folder.join("last.safetensors")).unwrap();
         assert!(position.config.contains("w.safetensors"), "the run's config names the file");

@@ -1,0 +1,85 @@
+//! What the published code hands from one episode to the next: marginals of the previous task, and fresh random starts.
+
+use crate::error::{Error, Result};
+use crate::shared::state::State;
+use faer::Mat;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use siskin_gp::objective::released::{Carry, Draw};
+
+/// The warm start of `objective = "released"`.
+#[derive(Debug, Clone, Default)]
+pub struct Carried {
+    carry: Option<Carry>,
+    /// Episodes so far: the index of the next one's random numbers.
+    draws: u64,
+}
+
+impl Carried {
+    /// The start of the next episode. A task of another shape than the last begins afresh, as the first one does.
+    pub fn next(&self, seed: u64, points: usize, classes: usize) -> (Carry, Draw) {
+        // Key and stream of its own: no other part of a run draws from it.
+        let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x7265_6c65_6173_6564);
+        rng.set_stream(self.draws);
+        let draw = Draw::new(points, classes, &mut rng);
+        let fits = self.carry.as_ref().filter(|c| c.mu.nrows() == points && c.mu.ncols() == classes);
+        let carry = fits.cloned().unwrap_or_else(|| Carry::first(points, classes, &mut rng));
+        (carry, draw)
+    }
+
+    /// After an episode.
+    pub fn advance(&mut self, carry: Option<Carry>) {
+        self.draws += 1;
+        self.carry = carry;
+    }
+
+    /// Adds itself to a state.
+    pub fn save(&self, state: &mut State) {
+        let classes = self.carry.as_ref().map_or(0, |c| c.mu.ncols());
+        let values = |m: fn(&Carry) -> &Mat<f64>| -> Vec<f64> {
+            self.carry
+                .iter()
+                .flat_map(|c| (0..classes).flat_map(move |j| m(c).col_as_slice(j).to_vec()))
+                .collect()
+        };
+        state.push_training("carried.position", &[self.draws as f64, classes as f64]);
+        state.push_training("carried.mu", &values(|c| &c.mu));
+        state.push_training("carried.v", &values(|c| &c.v));
+    }
+
+    /// Takes itself back.
+    pub fn load(state: &State) -> Result<Carried> {
+        let &[draws, classes] = state.f64s("carried.position")? else {
+            return Err(Error::State("`carried.position` has not two numbers".into()));
+        };
+        let (mu, v) = (state.f64s("carried.mu")?, state.f64s("carried.v")?);
+        let classes = classes as usize;
+        if mu.len() != v.len() || (classes > 0 && mu.len() % classes != 0) {
+            return Err(Error::State("`carried.mu` and `carried.v` differ in size".into()));
+        }
+        let table =
+            |x: &[f64]| Mat::from_fn(x.len() / classes, classes, |i, j| x[j * (x.len() / classes) + i]);
+        let carry = (classes > 0).then(|| Carry { mu: table(mu), v: table(v) });
+        Ok(Carried { carry, draws: draws as u64 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comes_back_exactly() {
+        let mut carried = Carried::default();
+        let (first, _) = carried.next(3, 4, 2);
+        for _ in 0..2 {
+            let mut state = State::default();
+            carried.save(&mut state);
+            let again = Carried::load(&state).unwrap();
+            let (a, b) = (carried.next(3, 4, 2), again.next(3, 4, 2));
+            assert_eq!((a.0.mu, a.0.v, a.1.alpha, a.1.omega), (b.0.mu, b.0.v, b.1.alpha, b.1.omega));
+            carried.advance(Some(first.clone()));
+        }
+        assert_ne!(carried.next(3, 5, 2).0.mu.nrows(), 4, "another shape begins afresh");
+    }
+}

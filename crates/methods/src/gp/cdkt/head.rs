@@ -1,0 +1,214 @@
+//! The Gaussian-process head: loss and gradients of an episode's features, and predictions from support features.
+
+use super::carried::Carried;
+use super::scalars::Learned;
+use super::settings::{CdktSettings, InferenceName, KernelName, ObjectiveName};
+use crate::error::{Error, Result};
+use crate::gp::deep_kernel::{GpHead, matrix, row_major};
+use crate::shared::state::State;
+use crate::{Episode, Features, GaussianProcess, LatentGaussians, Prediction, Task};
+use faer::Mat;
+use siskin_gp::episode::{Hyper, Inference, Objective, adapt, value_and_gradient};
+use siskin_gp::inference::{NaturalOptions, Order, Stop};
+use siskin_gp::kernels::{Kernel, KernelKind};
+use siskin_gp::objective::Bound;
+use siskin_gp::quadrature::Precision;
+use siskin_nn::HeadLoss;
+
+/// How CDKT treats features, and the numbers it learns.
+#[derive(Clone)]
+pub struct CdktHead {
+    config: CdktSettings,
+    learned: Learned,
+    way: usize,
+    seed: u64,
+    hyper: Hyper,
+    carried: Carried,
+}
+
+impl CdktHead {
+    /// Checks that inference and objective go together.
+    pub fn new(config: &CdktSettings, way: usize, seed: u64) -> Result<CdktHead> {
+        let learned = Learned { mean: config.learn_prior_mean, tau: config.learn_tau };
+        let (config, hyper) = (config.clone(), initial_hyper(config, way)?);
+        let head = CdktHead { config, learned, way, seed, hyper, carried: Carried::default() };
+        head.objective(&[], way, way)?;
+        Ok(head)
+    }
+
+    /// The objective of an episode, or why inference and objective do not go together.
+    fn objective(&self, support: &[usize], points: usize, way: usize) -> Result<Objective> {
+        use {InferenceName as I, ObjectiveName as O};
+        let steps = self.config.steps;
+        let elbo = |order, kind| Ok(Objective::Elbo { order, kind, steps });
+        match (self.config.objective, self.config.inference) {
+            (O::Elbo, I::Paper) => elbo(Order::Paper, Bound::Profiled),
+            (O::Elbo, I::Joint) => elbo(Order::Joint, Bound::Profiled),
+            (O::Elbo, I::Collapsed) => Ok(Objective::Collapsed(Stop::Steps(steps))),
+            (O::Direct, I::Collapsed) => Ok(Objective::Direct { steps, precision: Precision::Standard }),
+            (O::Direct, I::Natural) => Ok(Objective::Natural(NaturalOptions {
+                max_steps: steps,
+                tolerance: 0.0,
+                precision: Precision::Fast,
+            })),
+            (O::Predictive, I::Paper | I::Joint | I::Collapsed) => Ok(Objective::Predictive {
+                order: order(self.config.inference),
+                stop: Stop::Steps(steps),
+                support: support.to_vec(),
+                precision: Precision::Fine,
+            }),
+            (O::Released, I::Paper) => {
+                let (carry, draw) = self.carried.next(self.seed, points, way);
+                Ok(Objective::Released { carry, draw, steps })
+            }
+            (objective, inference) => Err(Error::Settings(format!(
+                "cdkt.objective = {objective:?} does not go with cdkt.inference = {inference:?}. These do: elbo with \
+                 paper, joint or collapsed; direct with collapsed or natural; predictive with paper, joint or collapsed; \
+                 released with paper."
+            ))),
+        }
+    }
+
+    /// The Gaussian process of test time.
+    fn at_test(&self) -> GaussianProcess {
+        let mean = self.config.test_prior_mean.unwrap_or(self.hyper.mean);
+        let inference = inference(self.config.test_inference, self.config.test_steps);
+        GaussianProcess { hyper: Hyper { mean, ..self.hyper.clone() }, inference }
+    }
+}
+
+impl GpHead for CdktHead {
+    fn learned(&self) -> Vec<f64> {
+        self.learned.pack(&self.hyper)
+    }
+
+    fn put_learned(&mut self, x: &[f64]) {
+        self.learned.unpack(&mut self.hyper, x);
+    }
+
+    fn named(&self) -> Vec<(String, f64)> {
+        self.learned.named(&self.hyper)
+    }
+
+    /// Minus the objective of one episode per point.
+    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<()>> {
+        let objective = self.objective(episode.support, features.rows, episode.way)?;
+        let answer =
+            value_and_gradient(matrix(features), episode.labels, episode.way, &self.hyper, &objective)?;
+        let points = match self.config.objective {
+            ObjectiveName::Predictive => episode.query.len(),
+            _ => features.rows,
+        } as f64;
+        let dfeatures = row_major(&answer.features).iter().map(|d| -d / points).collect();
+        let dhyper = self.learned.pack_gradient(&self.hyper, &answer.hyper);
+        let dhyper = dhyper.iter().map(|g| -g / points).collect();
+        self.carried.advance(answer.carry);
+        Ok(HeadLoss { loss: -answer.value / points, dfeatures, dhyper, extra: () })
+    }
+
+    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+        let &Task { labels, way, .. } = task;
+        self.config.output_scale.check_way("cdkt.output_scale", self.way, way)?;
+        let GaussianProcess { hyper, inference } = self.at_test();
+        let posterior = adapt(matrix(task.support.features()?), labels, way, &hyper, &inference)?;
+        let latent = posterior.latent(matrix(task.query.features()?))?;
+        let probabilities = row_major(&latent.probs(Precision::Standard)?);
+        let latent = LatentGaussians {
+            mean: row_major(&latent.mean),
+            variance: row_major(&latent.var),
+            tau: hyper.tau,
+        };
+        Ok(Prediction { probabilities, way, latent: Some(latent) })
+    }
+
+    fn gaussian_process(&self) -> Option<GaussianProcess> {
+        Some(self.at_test())
+    }
+
+    fn save(&self, state: &mut State) {
+        self.carried.save(state);
+    }
+
+    fn load(&mut self, state: &State) -> Result<()> {
+        self.carried = Carried::load(state)?;
+        Ok(())
+    }
+}
+
+/// The numbers training starts from.
+fn initial_hyper(config: &CdktSettings, way: usize) -> Result<Hyper> {
+    let kind = match config.kernel {
+        KernelName::Cosine => KernelKind::Cosine,
+        KernelName::Linear => KernelKind::Linear,
+        KernelName::Rbf => KernelKind::Rbf,
+        KernelName::Matern => KernelKind::Matern52,
+        KernelName::Poly1 => KernelKind::Polynomial { power: 1 },
+        KernelName::Poly2 => KernelKind::Polynomial { power: 2 },
+    };
+    let kernel = Kernel::new(kind)
+        .normalised()
+        .with_scale(config.initial_output_scale)?
+        .scale_per_class(config.output_scale.slots(way));
+    Ok(Hyper { kernel, mean: config.prior_mean, tau: config.tau })
+}
+
+/// The inference of test time.
+fn inference(name: InferenceName, steps: usize) -> Inference {
+    match name {
+        InferenceName::Natural => {
+            Inference::Natural(NaturalOptions { max_steps: steps, ..NaturalOptions::default() })
+        }
+        _ => Inference::MeanField { order: order(name), stop: Stop::Steps(steps) },
+    }
+}
+
+/// The order of mean-field sweeps. (Natural steps have none; theirs would be the collapsed one.)
+fn order(name: InferenceName) -> Order {
+    match name {
+        InferenceName::Paper => Order::Paper,
+        InferenceName::Joint => Order::Joint,
+        InferenceName::Collapsed | InferenceName::Natural => Order::Collapsed,
+    }
+}
+
+/// Probabilities of latent Gaussians with the temperature `tau`.
+pub fn probabilities(latent: &LatentGaussians, way: usize, tau: f64) -> Result<Vec<f64>> {
+    let rows = latent.mean.len() / way;
+    let table = |values: &[f64]| Mat::from_fn(rows, way, |q, c| values[q * way + c]);
+    let latent = siskin_gp::predict::Latent { mean: table(&latent.mean), var: table(&latent.variance), tau };
+    Ok(row_major(&latent.probs(Precision::Fast)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Images;
+    use crate::shared::golden::{Golden, assert_close};
+
+    #[test]
+    fn the_bound_after_two_joint_sweeps_and_its_gradient_are_those_of_pytorch() {
+        let golden = Golden::parse(include_str!("../../../tests/golden/cdkt.json"));
+        let count = |name: &str| golden.f64(name) as usize;
+        let config = CdktSettings {
+            objective: ObjectiveName::Elbo,
+            inference: InferenceName::Joint,
+            steps: count("steps"),
+            initial_output_scale: golden.f64("scale"),
+            tau: golden.f64("tau"),
+            learn_tau: true,
+            prior_mean: golden.f64("mean"),
+            learn_prior_mean: true,
+            ..CdktSettings::default()
+        };
+        let mut head = CdktHead::new(&config, count("way"), 0).unwrap();
+        let (features, labels) = (golden.table("features", count("dim")), golden.usizes("labels"));
+        let (support, query) = (golden.usizes("support"), golden.usizes("query"));
+        let images = Images::new(&[], [0, 1, 1, 1]).unwrap();
+        let episode =
+            Episode { images, labels: &labels, support: &support, query: &query, way: count("way") };
+        let found = head.loss(&features, &episode).unwrap();
+        assert_close("loss", &[found.loss], &golden.f64s("loss"), 1e-8);
+        assert_close("dfeatures", &found.dfeatures, &golden.f64s("dfeatures"), 1e-8);
+        assert_close("dlearned", &found.dhyper, &golden.f64s("dlearned"), 1e-8);
+    }
+}

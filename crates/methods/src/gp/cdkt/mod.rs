@@ -1,0 +1,32 @@
+//! CDKT: a deep-kernel Gaussian process with the logistic-softmax likelihood, meta-trained by a bound or by the
+//! predictive likelihood (Section 4 of the paper, Algorithm 1).
+
+mod carried;
+mod head;
+mod scalars;
+mod settings;
+
+pub use crate::gp::deep_kernel::OutputScale;
+pub use head::CdktHead;
+pub use settings::{CdktSettings, InferenceName, KernelName, ObjectiveName};
+
+use crate::error::Result;
+use crate::gp::deep_kernel::DeepKernel;
+use crate::{LatentGaussians, Setup};
+
+/// The method: a network for the features, a Gaussian process with the logistic-softmax likelihood on them.
+pub type Cdkt = DeepKernel<CdktHead>;
+
+impl Cdkt {
+    /// A fresh model.
+    pub fn new(config: &CdktSettings, setup: Setup) -> Result<Cdkt> {
+        Cdkt::with_head(CdktHead::new(config, setup.way, setup.seed)?, setup)
+    }
+}
+
+impl LatentGaussians {
+    /// Class probabilities `[queries, way]` of the logistic-softmax with another temperature.
+    pub fn probabilities(&self, way: usize, tau: f64) -> Result<Vec<f64>> {
+        head::probabilities(self, way, tau)
+    }
+}

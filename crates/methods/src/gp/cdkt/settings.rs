@@ -1,0 +1,124 @@
+//! What can be chosen about CDKT, as it stands under `[cdkt]` in a config file.
+
+use crate::error::Result;
+use crate::gp::cdkt::Cdkt;
+use crate::gp::deep_kernel::OutputScale;
+use crate::settings::{Check, Settings};
+use crate::{Method, Setup};
+use serde::{Deserialize, Serialize};
+
+/// The kernel on the (unit-length) features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelName {
+    /// `s <z, z'>`: the paper's choice.
+    Cosine,
+    /// `s v <z, z'>`.
+    Linear,
+    /// `s exp(-d^2 / 2 l^2)`.
+    Rbf,
+    /// Matérn with nu = 5/2.
+    Matern,
+    /// `s (<z, z'> + o)`.
+    Poly1,
+    /// `s (<z, z'> + o)^2`.
+    Poly2,
+}
+
+/// How the posterior of a task is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InferenceName {
+    /// Eq. (12a) to (12f) in the order the paper lists them.
+    Paper,
+    /// Mean field with gamma and alpha solved together.
+    Joint,
+    /// Mean field with the Gamma variable integrated out.
+    Collapsed,
+    /// Natural-gradient ascent on the direct bound: close to the exact posterior.
+    Natural,
+}
+
+/// What training maximises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObjectiveName {
+    /// The evidence lower bound of the mean-field family (the paper's ML).
+    Elbo,
+    /// The direct bound: the expected log-likelihood without augmentation.
+    Direct,
+    /// The predictive likelihood of the queries given the support (the paper's PL).
+    Predictive,
+    /// What the paper's published code optimises. Not a bound.
+    Released,
+}
+
+/// `[cdkt]` of a config file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CdktSettings {
+    /// The kernel.
+    pub kernel: KernelName,
+    /// One output scale, or one per class.
+    pub output_scale: OutputScale,
+    /// The output scale at the start of training.
+    pub initial_output_scale: f64,
+    /// InferenceName in training.
+    pub inference: InferenceName,
+    /// The objective of training.
+    pub objective: ObjectiveName,
+    /// InferenceName steps in training (T).
+    pub steps: usize,
+    /// Temperature tau of the likelihood; where it is learned, its start.
+    pub tau: f64,
+    /// Whether tau is learned.
+    pub learn_tau: bool,
+    /// Prior mean a in training.
+    pub prior_mean: f64,
+    /// Whether the prior mean is learned.
+    pub learn_prior_mean: bool,
+    /// InferenceName at test.
+    pub test_inference: InferenceName,
+    /// InferenceName steps at test.
+    pub test_steps: usize,
+    /// Prior mean at test; unset means the mean of training.
+    pub test_prior_mean: Option<f64>,
+}
+
+impl Default for CdktSettings {
+    fn default() -> Self {
+        CdktSettings {
+            kernel: KernelName::Cosine,
+            output_scale: OutputScale::Shared,
+            initial_output_scale: std::f64::consts::LN_2,
+            inference: InferenceName::Natural,
+            objective: ObjectiveName::Direct,
+            steps: 8,
+            tau: 0.2,
+            learn_tau: false,
+            prior_mean: 0.0,
+            learn_prior_mean: false,
+            test_inference: InferenceName::Natural,
+            test_steps: 30,
+            test_prior_mean: None,
+        }
+    }
+}
+
+impl Settings for CdktSettings {
+    const NAME: &'static str = "cdkt";
+    const ABOUT: &'static str =
+        "deep-kernel Gaussian process with the logistic-softmax likelihood and a temperature";
+    const PAPER: &'static str = "Section 4, Tables 1 and 2";
+
+    fn check(&self) -> Result<()> {
+        Check { method: Self::NAME }
+            .at_least_one(&[("steps", self.steps), ("test_steps", self.test_steps)])?
+            .positive(&[("tau", self.tau), ("initial_output_scale", self.initial_output_scale)])
+            .map(|_| ())
+    }
+
+    fn build(&self, setup: Setup) -> Result<Box<dyn Method>> {
+        Ok(Box::new(Cdkt::new(self, setup)?))
+    }
+}

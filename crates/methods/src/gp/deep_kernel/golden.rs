@@ -1,0 +1,108 @@
+//! The episode of a golden file under the cosine kernel, for tests at fixed auxiliary variables: from the features to the
+//! kernel matrices, and from a gradient in those back to the features.
+
+use super::{matrix, row_major};
+use crate::shared::golden::{Golden, assert_close};
+use faer::Mat;
+use siskin_gp::kernels::{Features, Kernel, KernelGradient, KernelKind};
+use siskin_gp::{Gradient, Query, QueryGradient, Task};
+
+pub(crate) struct CosineEpisode {
+    kernel: Kernel,
+    table: crate::Features,
+    features: Features,
+    labels: Vec<usize>,
+    support: Vec<usize>,
+    query: Vec<usize>,
+    way: usize,
+}
+
+impl CosineEpisode {
+    pub fn new(golden: &Golden) -> CosineEpisode {
+        let kernel = Kernel::new(KernelKind::Cosine).with_scale(golden.f64("scale")).unwrap();
+        let table = golden.table("features", golden.f64("dim") as usize);
+        CosineEpisode {
+            features: kernel.features(matrix(&table)).unwrap(),
+            table,
+            kernel,
+            labels: golden.usizes("labels"),
+            support: golden.usizes("support"),
+            query: golden.usizes("query"),
+            way: golden.f64("way") as usize,
+        }
+    }
+
+    fn select(&self, rows: &[usize]) -> Features {
+        self.kernel.features(matrix(&crate::select(&self.table, rows))).unwrap()
+    }
+
+    fn task(&self, rows: &[usize]) -> Task {
+        let base = self.kernel.within(&self.select(rows));
+        let labels = rows.iter().map(|&row| self.labels[row]).collect();
+        Task::new(self.kernel.scaled(&base, self.way), labels, Mat::zeros(rows.len(), self.way), 1.0).unwrap()
+    }
+
+    /// All rows with their labels.
+    pub fn all(&self) -> Task {
+        self.task(&(0..self.labels.len()).collect::<Vec<_>>())
+    }
+
+    /// The support with its labels, the queries, and their labels.
+    pub fn parts(&self) -> (Task, Query, Vec<usize>) {
+        let (s, q) = (self.select(&self.support), self.select(&self.query));
+        let own = self.kernel.diag(&q);
+        let query = Query {
+            ks: self.kernel.scaled(&self.kernel.between(&s, &q).unwrap(), self.way),
+            kss: Mat::from_fn(q.points(), self.way, |i, c| self.kernel.scale(c) * own.value[(i, 0)]),
+            astar: Mat::zeros(q.points(), self.way),
+        };
+        (self.task(&self.support), query, self.query.iter().map(|&row| self.labels[row]).collect())
+    }
+
+    /// The gradient of an objective of all rows, row by row.
+    fn back_from_all(&self, gradient: &Gradient) -> Vec<f64> {
+        let (kernel, features) = (&self.kernel, &self.features);
+        let (base, mut hyper) = (kernel.within(features), KernelGradient::zeros(kernel));
+        let bar = kernel.pull_scale(&base, &gradient.dk, &mut hyper);
+        let mut zbar = Mat::zeros(features.dim(), features.points());
+        kernel.pull_within(features, &base, &bar, &mut zbar, &mut hyper);
+        row_major(&features.pull_back(&zbar))
+    }
+
+    /// The gradient of an objective of the queries given the support, row by row of the episode.
+    fn back_from_parts(&self, gradient: &QueryGradient) -> Vec<f64> {
+        let (kernel, mut hyper) = (&self.kernel, KernelGradient::zeros(&self.kernel));
+        let (s, q) = (self.select(&self.support), self.select(&self.query));
+        let (mut sbar, mut qbar) = (Mat::zeros(s.dim(), s.points()), Mat::zeros(q.dim(), q.points()));
+        let base = kernel.within(&s);
+        let bar = kernel.pull_scale(&base, &gradient.dk, &mut hyper);
+        kernel.pull_within(&s, &base, &bar, &mut sbar, &mut hyper);
+        let base = kernel.between(&s, &q).unwrap();
+        let bar = kernel.pull_scale(&base, &gradient.dks, &mut hyper);
+        kernel.pull_between(&s, &q, &base, &bar, &mut sbar, &mut qbar, &mut hyper);
+        let base = kernel.diag(&q);
+        let own = |c: usize| Mat::from_fn(q.points(), 1, |i, _| gradient.dkss[(i, c)]);
+        let bar = kernel.pull_scale(&base, &(0..self.way).map(own).collect::<Vec<_>>(), &mut hyper);
+        kernel.pull_diag(&q, &base, &bar, &mut qbar, &mut hyper);
+        let mut zbar = Mat::zeros(s.dim(), self.labels.len());
+        for (rows, bar) in [(&self.support, &sbar), (&self.query, &qbar)] {
+            for (i, &row) in rows.iter().enumerate() {
+                zbar.col_mut(row).copy_from(bar.col(i));
+            }
+        }
+        row_major(&self.features.pull_back(&zbar))
+    }
+
+    /// Compares what a sampler finds at fixed auxiliary variables: losses, gradients, probabilities [Q, way].
+    pub fn compare(&self, golden: &Golden, marginal: &Gradient, predictive: &QueryGradient, p: &Mat<f64>) {
+        for (name, found) in [
+            ("marginal", vec![marginal.value]),
+            ("dmarginal", self.back_from_all(marginal)),
+            ("predictive", vec![predictive.value]),
+            ("dpredictive", self.back_from_parts(predictive)),
+            ("probabilities", row_major(p)),
+        ] {
+            assert_close(name, &found, &golden.f64s(name), 1e-8);
+        }
+    }
+}

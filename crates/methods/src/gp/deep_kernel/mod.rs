@@ -1,0 +1,193 @@
+//! A network under a Gaussian-process head: what CDKT, DKT, LS-Gibbs and OVE share.
+//!
+//! The network makes features, the head turns the features of an episode into a loss with its gradients; Adam moves the
+//! network and the head's own numbers (output scale, prior mean, ...).
+
+mod feature_norm;
+#[cfg(test)]
+pub(crate) mod golden;
+mod rows;
+mod sampled;
+
+pub(crate) use feature_norm::FeatureNorm;
+pub(crate) use rows::{matrix, named_scales, row_major};
+pub(crate) use sampled::Sampling;
+pub use sampled::{SampledHead, SampledObjective, SampledProbabilities};
+
+use crate::error::{Error, Result};
+use crate::shared::adam::ScalarAdam;
+use crate::shared::state::State;
+use crate::{
+    Episode, Features, GaussianProcess, Images, Method, Prediction, Rates, Rows, Setup, StepReport, Task,
+};
+use serde::{Deserialize, Serialize};
+use siskin_nn::{HeadLoss, Network, Step};
+
+/// Whether the classes share their hyperparameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutputScale {
+    /// One for all classes: works for any number of classes at test.
+    Shared,
+    /// One per class slot, as the published codes of CDKT and DKT have it. Test with as many classes as trained.
+    PerClass,
+}
+
+impl OutputScale {
+    /// How many there are in training with `way` classes.
+    pub(crate) fn slots(self, way: usize) -> usize {
+        match self {
+            OutputScale::Shared => 1,
+            OutputScale::PerClass => way,
+        }
+    }
+
+    /// Whether a model of `trained` classes can answer for `way`. `key`: where to change it.
+    pub(crate) fn check_way(self, key: &str, trained: usize, way: usize) -> Result<()> {
+        if self == OutputScale::Shared || way == trained {
+            return Ok(());
+        }
+        let why = format!(
+            "this model has one output scale for each of {trained} classes; train with {key} = \"shared\" to use it \
+             with any number of classes"
+        );
+        Err(Error::Way { way, why })
+    }
+}
+
+/// What comes after the features.
+pub trait GpHead: Clone + Send + Sync {
+    /// The learned numbers as one vector, where training starts.
+    fn learned(&self) -> Vec<f64>;
+
+    /// Puts learned numbers back.
+    fn put_learned(&mut self, x: &[f64]);
+
+    /// Adam's rate of learned number `index`.
+    fn rate(&self, _index: usize, rates: Rates) -> f64 {
+        rates.kernel
+    }
+
+    /// Learned numbers worth watching, by name.
+    fn named(&self) -> Vec<(String, f64)>;
+
+    /// The loss of a training episode with its gradients.
+    ///
+    /// What an episode changes besides (running statistics, the place in a random stream, a warm start) changes here;
+    /// it is kept if the step is taken.
+    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<()>>;
+
+    /// Features of the network as they are at test.
+    fn embed(&self, features: Features) -> Result<Features> {
+        Ok(features)
+    }
+
+    /// See [`Method::predict`].
+    fn predict(&self, task: &Task<'_>) -> Result<Prediction>;
+
+    /// See [`Method::gaussian_process`].
+    fn gaussian_process(&self) -> Option<GaussianProcess> {
+        None
+    }
+
+    /// Adds what is neither learned by gradients nor part of the config.
+    fn save(&self, _state: &mut State) {}
+
+    /// Takes it back.
+    fn load(&mut self, _state: &State) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A network for the features, a Gaussian-process head on them.
+pub struct DeepKernel<H> {
+    network: Network,
+    head: H,
+    /// The head's learned numbers as Adam moves them. The head has what it makes of them (an exponential, say), from which
+    /// they would not come back to the last bit.
+    learned: Vec<f64>,
+    adam: ScalarAdam,
+}
+
+impl<H: GpHead> DeepKernel<H> {
+    /// A fresh network under `head`.
+    pub fn with_head(mut head: H, setup: Setup) -> Result<DeepKernel<H>> {
+        let learned = head.learned();
+        head.put_learned(&learned);
+        let adam = ScalarAdam::new(learned.len());
+        let network = Network::new(setup.architecture, setup.seed, setup.device)?;
+        Ok(DeepKernel { network, head, learned, adam })
+    }
+
+    /// The head's part of a training episode alone: the loss of these features. Its gradients are computed too.
+    pub fn loss(&self, features: &Features, episode: &Episode<'_>) -> Result<f64> {
+        Ok(self.head.clone().loss(features, episode)?.loss)
+    }
+}
+
+impl<H: GpHead> Method for DeepKernel<H> {
+    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
+        let mut step = Step::default();
+        let mut head = self.head.clone();
+        let (mut loss, mut gradient) = (0.0_f64, vec![0.0_f64; self.learned.len()]);
+        let share = 1.0 / episodes.len() as f64;
+        for episode in episodes {
+            let outcome =
+                self.network.episode(episode.images, &mut step, |features| head.loss(features, episode))?;
+            loss += share * outcome.loss;
+            gradient.iter_mut().zip(&outcome.dhyper).for_each(|(sum, g)| *sum += share * g);
+        }
+        let taken = loss.is_finite() && step.non_finite() == 0 && gradient.iter().all(|g| g.is_finite());
+        if taken {
+            self.network.apply(step, rates.network);
+            self.adam.step(&mut self.learned, &gradient, |index| head.rate(index, rates));
+            head.put_learned(&self.learned);
+            self.head = head;
+        }
+        // The accuracy would take an inference of its own, given the support alone.
+        Ok(StepReport { loss, accuracy: None, taken })
+    }
+
+    fn embed(&self, images: Images<'_>) -> Result<Rows> {
+        Ok(Rows::Features(self.head.embed(self.network.features(images)?)?))
+    }
+
+    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+        self.head.predict(task)
+    }
+
+    fn gaussian_process(&self) -> Option<GaussianProcess> {
+        self.head.gaussian_process()
+    }
+
+    fn scalars(&self) -> Vec<(String, f64)> {
+        self.head.named()
+    }
+
+    fn state(&self) -> State {
+        let mut state = State::default();
+        state.push_f64("hyper", &self.learned);
+        self.adam.save(&mut state, "hyper.adam");
+        self.head.save(&mut state);
+        state.push_network(self.network.state());
+        state
+    }
+
+    fn load_state(&mut self, state: &State) -> Result<()> {
+        let (mut head, mut adam) = (self.head.clone(), self.adam.clone());
+        let x = state.f64s("hyper")?;
+        let expected = self.learned.len();
+        if x.len() != expected {
+            return Err(Error::State(format!(
+                "`hyper` has {} numbers, this model {expected}: kernel, output scale or what is learned differ",
+                x.len()
+            )));
+        }
+        head.put_learned(x);
+        head.load(state)?;
+        adam.load(state, "hyper.adam")?;
+        self.network.load_state(state.network()?)?;
+        (self.head, self.learned, self.adam) = (head, x.to_vec(), adam);
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! DKT with the cosine kernel (Patacchiola et al. 2020): a deep-kernel Gaussian process that regresses the labels +1 and -1
+//! of every class, with batch normalisation after the network, a constant mean and Gaussian noise of variance 0.1.
+//!
+//! Two things of the published code are left out: it builds a new Adam at the start of every epoch, here one Adam lasts the
+//! whole training; and it learns a mean for each class slot, here the slots, which are exchangeable, share one.
+
+use crate::error::Result;
+use crate::gp::deep_kernel::{DeepKernel, FeatureNorm, GpHead, OutputScale, matrix, named_scales, row_major};
+use crate::settings::{Check, Settings};
+use crate::shared::state::State;
+use crate::{Episode, Features, Method, Prediction, Rates, Setup, Task};
+use serde::{Deserialize, Serialize};
+use siskin_gp::episode::{Hyper, Objective, regress, value_and_gradient};
+use siskin_gp::kernels::{Kernel, KernelKind};
+use siskin_nn::HeadLoss;
+
+/// How the regressions of the classes become class probabilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DktProbabilities {
+    /// The softmax of the predicted means: what the published calibration errors are of. The means lie between -1 and 1, so
+    /// these are far from sure before a temperature is tuned.
+    Published,
+    /// The chance that a class's target, latent value and noise, is the largest of all.
+    LargestTarget,
+}
+
+/// `[dkt]` of a config file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DktSettings {
+    /// One output scale for all classes, or one per class slot, as the published code has it.
+    pub output_scale: OutputScale,
+    /// The output scale at the start of training.
+    pub initial_output_scale: f64,
+    /// Variance of the Gaussian noise on the labels; not learned.
+    pub noise: f64,
+    /// Class probabilities.
+    pub probabilities: DktProbabilities,
+}
+
+impl Default for DktSettings {
+    fn default() -> Self {
+        DktSettings {
+            output_scale: OutputScale::Shared,
+            initial_output_scale: std::f64::consts::LN_2,
+            noise: 0.1,
+            probabilities: DktProbabilities::Published,
+        }
+    }
+}
+
+impl Settings for DktSettings {
+    const NAME: &'static str = "dkt";
+    const ABOUT: &'static str =
+        "label regression by a deep-kernel Gaussian process, cosine kernel (Patacchiola et al. 2020)";
+    const PAPER: &'static str = "Section 5, Tables 1 and 2";
+
+    fn check(&self) -> Result<()> {
+        Check { method: Self::NAME }
+            .positive(&[("initial_output_scale", self.initial_output_scale), ("noise", self.noise)])
+            .map(|_| ())
+    }
+
+    fn build(&self, setup: Setup) -> Result<Box<dyn Method>> {
+        Ok(Box::new(Dkt::new(self, setup)?))
+    }
+}
+
+/// The method.
+pub type Dkt = DeepKernel<DktHead>;
+
+impl Dkt {
+    /// A fresh model.
+    pub fn new(config: &DktSettings, setup: Setup) -> Result<Dkt> {
+        let dim = setup.architecture.dimension(setup.image_size, setup.image_size)?;
+        Dkt::with_head(DktHead::new(config, setup.way, dim)?, setup)
+    }
+}
+
+/// Batch normalisation, cosine kernel, constant mean, one regression for each class.
+#[derive(Clone)]
+pub struct DktHead {
+    config: DktSettings,
+    way: usize,
+    norm: FeatureNorm,
+    hyper: Hyper,
+}
+
+impl DktHead {
+    fn new(config: &DktSettings, way: usize, dim: usize) -> Result<DktHead> {
+        let kernel = Kernel::new(KernelKind::Cosine)
+            .with_scale(config.initial_output_scale)?
+            .scale_per_class(config.output_scale.slots(way));
+        let hyper = Hyper { kernel, mean: 0.0, tau: 1.0 };
+        Ok(DktHead { config: config.clone(), way, norm: FeatureNorm::new(dim), hyper })
+    }
+}
+
+impl GpHead for DktHead {
+    /// The mean, raw output scales, then weight and bias of the normalisation.
+    fn learned(&self) -> Vec<f64> {
+        [&[self.hyper.mean], self.hyper.kernel.raw_scale.as_slice(), &self.norm.weight, &self.norm.bias]
+            .concat()
+    }
+
+    fn put_learned(&mut self, x: &[f64]) {
+        let (mean, mut rest) = x.split_at(1);
+        self.hyper.mean = mean[0];
+        for part in [&mut self.hyper.kernel.raw_scale, &mut self.norm.weight, &mut self.norm.bias] {
+            let (own, after) = rest.split_at(part.len());
+            part.copy_from_slice(own);
+            rest = after;
+        }
+    }
+
+    /// The normalisation learns at the network's pace: it is a layer of the network.
+    fn rate(&self, index: usize, rates: Rates) -> f64 {
+        if index <= self.hyper.kernel.raw_scale.len() { rates.kernel } else { rates.network }
+    }
+
+    fn named(&self) -> Vec<(String, f64)> {
+        let mut all = named_scales(&self.hyper.kernel);
+        all.push(("mean".into(), self.hyper.mean));
+        all
+    }
+
+    /// `-1/C sum_c log N(t^c | mean, K_c + noise I) / N` over support and query together.
+    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<()>> {
+        let (normal, tape) = self.norm.train(features)?;
+        let (way, noise) = (episode.way, self.config.noise);
+        let objective = Objective::LabelRegression { noise };
+        let answer = value_and_gradient(matrix(&normal), episode.labels, way, &self.hyper, &objective)?;
+        let scale = -1.0 / (features.rows as f64 * way as f64);
+        let dnormal = row_major(&answer.features).iter().map(|d| scale * d).collect();
+        let back = self.norm.back(&tape, dnormal);
+        let mut dhyper = vec![scale * answer.hyper.mean];
+        dhyper.extend(answer.hyper.kernel.raw_scale.iter().map(|g| scale * g));
+        dhyper.extend(back.weight);
+        dhyper.extend(back.bias);
+        Ok(HeadLoss { loss: scale * answer.value, dfeatures: back.features, dhyper, extra: () })
+    }
+
+    fn embed(&self, features: Features) -> Result<Features> {
+        self.norm.eval(&features)
+    }
+
+    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+        let &Task { labels, way, .. } = task;
+        let (support, query) = (task.support.features()?, task.query.features()?);
+        self.config.output_scale.check_way("dkt.output_scale", self.way, way)?;
+        let regression = regress(matrix(support), labels, way, &self.hyper, self.config.noise)?;
+        let probabilities = row_major(&match self.config.probabilities {
+            DktProbabilities::Published => regression.published_probs(matrix(query))?,
+            DktProbabilities::LargestTarget => regression.probs(matrix(query))?,
+        });
+        Ok(Prediction { probabilities, way, latent: None })
+    }
+
+    fn save(&self, state: &mut State) {
+        self.norm.save(state);
+    }
+
+    fn load(&mut self, state: &State) -> Result<()> {
+        self.norm.load(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::golden::{Golden, assert_close};
+    use crate::{Images, Rows, select};
+
+    const SUPPORT: [usize; 3] = [0, 4, 8];
+    const QUERY: [usize; 9] = [1, 2, 3, 5, 6, 7, 9, 10, 11];
+
+    /// The head and the training episode of the golden file.
+    fn golden() -> (Golden, DktHead, Features, Vec<usize>) {
+        let golden = Golden::parse(include_str!("../../tests/golden/dkt.json"));
+        let (features, labels) = (golden.table("features", 5), golden.usizes("labels"));
+        let config = DktSettings { output_scale: OutputScale::PerClass, ..DktSettings::default() };
+        let mut head = DktHead::new(&config, 3, features.dim).unwrap();
+        head.put_learned(&golden.f64s("learned"));
+        (golden, head, features, labels)
+    }
+
+    fn task<'a>(support: &'a Rows, labels: &'a [usize], way: usize, query: &'a Rows) -> Task<'a> {
+        Task { support, labels, way, query, index: 0 }
+    }
+
+    fn rows(features: &Features, rows: &[usize]) -> Rows {
+        Rows::Features(select(features, rows))
+    }
+
+    #[test]
+    fn loss_and_gradients_are_those_of_pytorch() {
+        let (golden, mut head, features, labels) = golden();
+        let images = Images::new(&[], [0, 1, 1, 1]).unwrap();
+        let episode = Episode { images, labels: &labels, support: &SUPPORT, query: &QUERY, way: 3 };
+        let loss = head.loss(&features, &episode).unwrap();
+        assert_close("loss", &[loss.loss], &[golden.f64("loss")], 1e-8);
+        assert_close("dfeatures", &loss.dfeatures, &golden.f64s("dfeatures"), 1e-8);
+        assert_close("dlearned", &loss.dhyper, &golden.f64s("dlearned"), 1e-8);
+    }
+
+    #[test]
+    fn predictions_after_one_batch_are_those_of_pytorch() {
+        let (golden, mut head, features, labels) = golden();
+        head.norm.train(&features).unwrap();
+        let all = head.embed(features).unwrap();
+        let of = SUPPORT.map(|row| labels[row]);
+        let answer = head.predict(&task(&rows(&all, &SUPPORT), &of, 3, &rows(&all, &QUERY))).unwrap();
+        assert_close("probabilities", &answer.probabilities, &golden.f64s("probabilities"), 1e-8);
+    }
+
+    #[test]
+    fn a_model_with_one_scale_for_each_class_says_what_it_cannot_do() {
+        let (_, head, features, _) = golden();
+        let two = rows(&features, &[0, 4]);
+        let error = head.predict(&task(&two, &[0, 1], 2, &two)).unwrap_err().to_string();
+        assert!(error.contains("dkt.output_scale = \"shared\""), "{error}");
+    }
+
+    #[test]
+    fn the_chance_of_the_largest_target_is_surer_than_the_softmax_of_means() {
+        let (_, head, features, labels) = golden();
+        let mut surer = head.clone();
+        surer.config.probabilities = DktProbabilities::LargestTarget;
+        let all = Rows::Features(features);
+        let task = task(&all, &labels, 3, &all);
+        let at = |head: &DktHead| head.predict(&task).unwrap().probabilities;
+        let largest = |p: &[f64]| p.iter().copied().fold(0.0, f64::max);
+        for (a, b) in at(&head).chunks(3).zip(at(&surer).chunks(3)) {
+            assert!((b.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            assert!(largest(b) > largest(a), "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_comes_back_and_training_goes_on_to_the_same_bits() {
+        let setup = Setup {
+            architecture: siskin_nn::Architecture::Conv4S,
+            image_size: 28,
+            way: 2,
+            base_classes: 9,
+            seed: 5,
+            device: siskin_nn::DeviceChoice::Cpu,
+        };
+        let new = || Dkt::new(&DktSettings::default(), setup).unwrap();
+        let pixels: Vec<f32> = (0..6 * 28 * 28).map(|i| ((i * 31 % 101) as f32 / 50.0) - 1.0).collect();
+        let images = Images::new(&pixels, [6, 1, 28, 28]).unwrap();
+        let labels = [0, 0, 0, 1, 1, 1];
+        let episode = Episode { images, labels: &labels, support: &[0, 3], query: &[1, 2, 4, 5], way: 2 };
+        let rates = Rates { network: 1e-3, kernel: 1e-2 };
+        let mut first = new();
+        assert!(first.train_step(&[episode], rates).unwrap().taken);
+        let mut second = new();
+        assert_ne!(second.state(), first.state());
+        second.load_state(&first.state()).unwrap();
+        assert_eq!(second.embed(images).unwrap(), first.embed(images).unwrap());
+        let two = [episode, episode];
+        assert_eq!(first.train_step(&two, rates).unwrap(), second.train_step(&two, rates).unwrap());
+        assert_eq!(second.state(), first.state());
+    }
+}

@@ -1,0 +1,12 @@
+//! Methods that take gradient steps for each task: on all weights, or on particles of the last layer.
+
+pub mod abml;
+pub mod bmaml;
+pub mod bmaml_chaser;
+mod gaussian_weights;
+mod inner;
+pub mod maml;
+mod particles;
+mod svgd;
+
+pub use inner::MetaGradient;

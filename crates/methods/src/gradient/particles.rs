@@ -1,0 +1,168 @@
+//! What both Bayesian MAMLs are: a shared backbone, and particles of the last layer that are meta-learned with it.
+
+use crate::error::{Error, Result};
+use crate::gradient::inner::{check_way, finite};
+use crate::gradient::svgd::{Points, Prior, Shape, mixture, step};
+use crate::shared::adam::ScalarAdam;
+use crate::shared::state::State;
+use crate::{Episode, Features, Images, Method, Prediction, Rates, Rows, Setup, StepReport, Task};
+use rand_distr::{Distribution, Normal};
+use siskin_nn::{HeadLoss, Network, Step, stream};
+
+/// log lambda of a fresh particle.
+const INITIAL_LOG_LAMBDA: f64 = 1.0;
+
+/// What the two differ in: their settings, and the loss of an episode.
+pub trait ParticleLoss {
+    /// The prior of a particle.
+    const PRIOR: Prior;
+    /// The config key of the inner rate, for errors.
+    const RATE_KEY: &'static str;
+
+    /// Particles of the last layer.
+    fn particles(&self) -> usize;
+    /// Steps on the support at test, and their rate.
+    fn test(&self) -> (usize, f64);
+    /// Copies of all particles that a task holds at once: their positions, gradients and adjoints.
+    fn copies_of_a_task(&self) -> usize;
+    /// The loss of one episode. `dhyper` is the gradient of the particles.
+    fn loss(&self, shape: &Shape, at: &[f64], features: &Features, episode: &Episode<'_>) -> HeadLoss<()>;
+}
+
+/// Backbone and particles with their optimisers.
+pub struct ParticleClassifier<L> {
+    config: L,
+    network: Network,
+    shape: Shape,
+    particles: Vec<f64>,
+    adam: ScalarAdam,
+    setup: Setup,
+}
+
+impl<L: ParticleLoss + Clone> ParticleClassifier<L> {
+    /// A fresh model: W ~ N(0, 2 / (dim + way)), b = 0, log lambda = 1.
+    pub fn new(config: &L, setup: Setup) -> Result<Self> {
+        let (count, prior) = (config.particles(), L::PRIOR);
+        let dim = setup.architecture.dimension(setup.image_size, setup.image_size)?;
+        let shape = Shape { particles: count, dim, way: setup.way, prior };
+        let normal = Normal::new(0.0, (2.0 / (dim + setup.way) as f64).sqrt())
+            .map_err(|e| Error::Settings(format!("no first particles: {e}")))?;
+        let mut particles = vec![0.0; count * shape.size()];
+        for (m, particle) in (0..).zip(particles.chunks_exact_mut(shape.size())) {
+            let mut rng = stream(setup.seed, "particles", m);
+            particle[..dim * setup.way].iter_mut().for_each(|w| *w = normal.sample(&mut rng));
+            if prior == Prior::Hierarchical {
+                particle[shape.size() - 1] = INITIAL_LOG_LAMBDA;
+            }
+        }
+        let adam = ScalarAdam::new(particles.len());
+        let network = Network::new(setup.architecture, setup.seed, setup.device)?;
+        Ok(ParticleClassifier { config: config.clone(), network, shape, particles, adam, setup })
+    }
+}
+
+impl<L: ParticleLoss + Send + Sync> Method for ParticleClassifier<L> {
+    /// One step of backbone and particles on the mean loss of the episodes.
+    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
+        let mut step = Step::default();
+        let mut report = StepReport::start();
+        let mut gradient = vec![0.0; self.particles.len()];
+        for episode in episodes {
+            let outcome = self.network.episode(episode.images, &mut step, |features| {
+                Ok::<_, Error>(self.config.loss(&self.shape, &self.particles, features, episode))
+            })?;
+            report.add(outcome.loss, None, episodes.len());
+            let share = 1.0 / episodes.len() as f64;
+            gradient.iter_mut().zip(&outcome.dhyper).for_each(|(sum, g)| *sum += share * g);
+        }
+        if gradient.iter().any(|g| !g.is_finite()) {
+            return Ok(report);
+        }
+        let report = report.take(&mut self.network, step, rates.network);
+        if report.taken {
+            self.adam.step(&mut self.particles, &gradient, |_| rates.network);
+        }
+        Ok(report)
+    }
+
+    fn embed(&self, images: Images<'_>) -> Result<Rows> {
+        Ok(Rows::Features(self.network.features(images)?))
+    }
+
+    /// The mean over the particles' probabilities after the steps on the support.
+    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+        let (steps, rate) = self.config.test();
+        check_way(task.way, &self.setup)?;
+        let (support, query) = (task.support.features()?, task.query.features()?);
+        let points = Points { x: support, labels: task.labels };
+        if support.dim != self.shape.dim {
+            return Err(Error::Settings(format!(
+                "the particles of this model read {} features, these rows have {}",
+                self.shape.dim, support.dim
+            )));
+        }
+        let adapted = (0..steps).fold(self.particles.clone(), |at, _| step(&self.shape, &at, points, rate));
+        let probabilities = finite(mixture(&self.shape, &adapted, query), L::RATE_KEY)?;
+        Ok(Prediction { probabilities, way: task.way, latent: None })
+    }
+
+    /// `extra_memory_mib`: the particles, their two Adam moments and gradient, and what a task holds.
+    fn scalars(&self) -> Vec<(String, f64)> {
+        let bytes = (4 + self.config.copies_of_a_task()) * self.particles.len() * size_of::<f64>();
+        vec![("extra_memory_mib".into(), bytes as f64 / (1024.0 * 1024.0))]
+    }
+
+    fn state(&self) -> State {
+        let mut state = State::default();
+        state.push_f64("particles", &self.particles);
+        self.adam.save(&mut state, "particles.adam");
+        state.push_network(self.network.state());
+        state
+    }
+
+    fn load_state(&mut self, state: &State) -> Result<()> {
+        let particles = state.f64s("particles")?;
+        if particles.len() != self.particles.len() {
+            return Err(Error::State(format!(
+                "`particles` has {} numbers, this model {}: the number of particles, classes or features differs",
+                particles.len(),
+                self.particles.len()
+            )));
+        }
+        let mut adam = ScalarAdam::new(particles.len());
+        adam.load(state, "particles.adam")?;
+        self.network.load_state(state.network()?)?;
+        self.particles.copy_from_slice(particles);
+        self.adam = adam;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::shared::golden::{Golden, assert_close};
+
+    /// Compares the loss of a golden file's episode and its gradients; `config` makes the settings from
+    /// the numbers of particles and steps.
+    pub fn equals_pytorch<L: ParticleLoss>(golden: &str, config: impl Fn(usize, usize, &Golden) -> L) {
+        let golden = Golden::parse(golden);
+        let count = |name: &str| golden.f64(name) as usize;
+        let (dim, way) = (count("dim"), count("way"));
+        let shape = Shape { particles: count("count"), dim, way, prior: L::PRIOR };
+        let (features, labels) = (golden.table("x", dim), golden.usizes("labels"));
+        let (support, query) = (golden.usizes("support"), golden.usizes("query"));
+        let episode = Episode {
+            images: Images::new(&[], [0, 1, 1, 1]).unwrap(),
+            labels: &labels,
+            support: &support,
+            query: &query,
+            way,
+        };
+        let config = config(shape.particles, count("steps"), &golden);
+        let found = config.loss(&shape, &golden.f64s("particles"), &features, &episode);
+        assert!((found.loss - golden.f64("loss")).abs() < 1e-10 * golden.f64("loss"), "{}", found.loss);
+        assert_close("particles", &found.dhyper, &golden.f64s("dparticles"), 1e-9);
+        assert_close("features", &found.dfeatures, &golden.f64s("dx"), 1e-9);
+    }
+}

@@ -1,0 +1,67 @@
+//! The trait of all methods.
+
+use crate::error::Result;
+use crate::{Episode, Images, Prediction, Rates, Rows, State, StepReport, Task};
+
+/// What a method is trained on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrainsOn {
+    /// Episodes with support and query.
+    Episodes,
+    /// Batches of images of all base classes, in shuffled passes. They come as episodes whose labels count the base
+    /// classes (`way` of them) and whose rows are all queries.
+    Batches {
+        /// Images in a batch.
+        size: usize,
+    },
+}
+
+/// A method that is a Gaussian process on its features, as it is at test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GaussianProcess {
+    /// Kernel, prior mean and temperature.
+    pub hyper: siskin_gp::episode::Hyper,
+    /// How the posterior of a task is found.
+    pub inference: siskin_gp::episode::Inference,
+}
+
+/// A few-shot classifier that can be trained on episodes and asked for probabilities.
+pub trait Method: Send + Sync {
+    /// What [`Method::train_step`] wants.
+    fn trains_on(&self) -> TrainsOn {
+        TrainsOn::Episodes
+    }
+
+    /// One optimiser step on the mean loss of `episodes`.
+    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport>;
+
+    /// What [`Method::predict`] needs of images: features as they are at test, or the pixels themselves. The same image
+    /// always gives the same row.
+    fn embed(&self, images: Images<'_>) -> Result<Rows>;
+
+    /// Probabilities of the query rows of a task, given its labelled support rows.
+    fn predict(&self, task: &Task<'_>) -> Result<Prediction>;
+
+    /// Where the predictions are those of a Gaussian process with the logistic-softmax likelihood on the features: that
+    /// process. Its posterior can then be kept, in place of the support.
+    fn gaussian_process(&self) -> Option<GaussianProcess> {
+        None
+    }
+
+    /// Learned scalars worth watching, by name, e.g. the output scale.
+    fn scalars(&self) -> Vec<(String, f64)> {
+        Vec::new()
+    }
+
+    /// What it holds beside the model, in MiB, where adapting to a task takes more than a forward pass: one of the
+    /// [`Method::scalars`].
+    fn extra_memory_mib(&self) -> Option<f64> {
+        self.scalars().into_iter().find(|(name, _)| name == "extra_memory_mib").map(|(_, mib)| mib)
+    }
+
+    /// Everything that a resumed training needs, exactly.
+    fn state(&self) -> State;
+
+    /// Puts a state back. Missing, extra and misshapen tensors are errors.
+    fn load_state(&mut self, state: &State) -> Result<()>;
+}

@@ -1,0 +1,12 @@
+//! What methods of all kinds use.
+
+pub(crate) mod adam;
+pub(crate) mod episode;
+#[cfg(test)]
+pub(crate) mod golden;
+pub(crate) mod rows;
+pub(crate) mod scores;
+pub(crate) mod setup;
+pub(crate) mod state;
+pub(crate) mod step;
+pub(crate) mod tensors;

@@ -1,0 +1,48 @@
+//! One training step: its rates, what it did, and whether it is taken.
+
+use siskin_nn::{Head, Network, Step};
+
+/// Learning rates of one step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rates {
+    /// For the network.
+    pub network: f64,
+    /// For kernel parameters, temperature and prior mean.
+    pub kernel: f64,
+}
+
+/// What one training step did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepReport {
+    /// The mean loss of the step's episodes.
+    pub loss: f64,
+    /// The share of queries that the support alone predicts rightly, before the step; none where the loss does not give
+    /// it without further work.
+    pub accuracy: Option<f64>,
+    /// False where the loss or a gradient was not finite: the step was then not taken.
+    pub taken: bool,
+}
+
+impl StepReport {
+    /// The report of a step before its first episode.
+    pub fn start() -> StepReport {
+        StepReport { loss: 0.0, accuracy: None, taken: false }
+    }
+
+    /// Adds one of `count` episodes.
+    pub fn add(&mut self, loss: f64, accuracy: Option<f64>, count: usize) {
+        self.loss += loss / count as f64;
+        if let Some(accuracy) = accuracy {
+            self.accuracy = Some(self.accuracy.unwrap_or(0.0) + accuracy / count as f64);
+        }
+    }
+
+    /// Takes the step where loss and gradient are finite, else drops it, and says which.
+    pub fn take<H: Head>(mut self, network: &mut Network<H>, step: Step, rate: f64) -> StepReport {
+        self.taken = self.loss.is_finite() && step.non_finite() == 0;
+        if self.taken {
+            network.apply(step, rate);
+        }
+        self
+    }
+}

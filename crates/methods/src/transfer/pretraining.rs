@@ -1,0 +1,136 @@
+//! Methods that are pre-trained as an ordinary classifier of the base classes and get a new head for each task.
+
+use crate::error::Result;
+use crate::shared::scores::Scores;
+use crate::shared::state::State;
+use crate::shared::tensors::{one_hot, scalar};
+use crate::transfer::support_fit::{SupportClassifier, fit, orders};
+use crate::{Episode, Images, Method, Prediction, Rates, Rows, Setup, StepReport, Task, TrainsOn};
+use burn::tensor::Tensor;
+use burn::tensor::activation::log_softmax;
+use rand_chacha::ChaCha8Rng;
+use siskin_nn::{Head, Init, Network, Step, stream, to_host};
+
+/// Images in a batch of pre-training.
+const BATCH: usize = 16;
+
+/// The head of pre-training, and the head of a task that goes with it.
+pub trait BaseClassifier: Head + Sync {
+    /// The head of a task.
+    type Task: SupportClassifier;
+
+    /// First values for `classes` outputs.
+    fn new(dim: usize, classes: usize, init: &mut Init<'_>) -> Self;
+
+    /// Scores of features, `[N, D]` -> `[N, classes]`.
+    fn scores(&self, x: Tensor<2>) -> Tensor<2>;
+
+    /// First values of the head of a task.
+    fn task(dim: usize, way: usize, rng: &mut ChaCha8Rng) -> Self::Task;
+}
+
+/// A backbone pre-trained with a head `H`.
+pub struct Pretrained<H: BaseClassifier> {
+    network: Network<H>,
+    seed: u64,
+}
+
+impl<H: BaseClassifier> Pretrained<H> {
+    /// A fresh model.
+    pub(crate) fn new(setup: Setup) -> Result<Self> {
+        let dim = setup.architecture.dimension(setup.image_size, setup.image_size)?;
+        let network = Network::with_head(setup.architecture, setup.seed, setup.device, |init| {
+            H::new(dim, setup.base_classes, init)
+        })?;
+        Ok(Pretrained { network, seed: setup.seed })
+    }
+}
+
+/// -mean_i log softmax(scores_i)[truth_i].
+fn cross_entropy(scores: Tensor<2>, truth: &[usize]) -> Tensor<1> {
+    let (way, device) = (scores.dims()[1], scores.device());
+    (log_softmax(scores, 1) * one_hot(truth, way, &device)).sum().mul_scalar(-1.0 / truth.len() as f64)
+}
+
+impl<H: BaseClassifier> Method for Pretrained<H> {
+    fn trains_on(&self) -> TrainsOn {
+        TrainsOn::Batches { size: BATCH }
+    }
+
+    fn train_step(&mut self, batches: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
+        let mut step = Step::default();
+        let mut report = StepReport::start();
+        for batch in batches {
+            let (loss, accuracy) = self.network.record(batch.images, &mut step, |body, images, pass| {
+                let scores = body.head.scores(body.features(images, pass)?);
+                let host = Scores { values: to_host(scores.clone().inner()).values, way: batch.way };
+                let loss = cross_entropy(scores, batch.labels);
+                let value = scalar(&loss);
+                Ok::<_, crate::Error>((loss, (value, host.accuracy(batch.labels))))
+            })?;
+            report.add(loss, Some(accuracy), batches.len());
+        }
+        Ok(report.take(&mut self.network, step, rates.network))
+    }
+
+    fn embed(&self, images: Images<'_>) -> Result<Rows> {
+        Ok(Rows::Features(self.network.features(images)?))
+    }
+
+    /// First values and orders come from the stream (seed, "task head", index of the task).
+    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+        let (support, query) = (task.support.features()?, task.query.features()?);
+        let mut rng = stream(self.seed, "task head", task.index);
+        let mut head = H::task(support.dim, task.way, &mut rng);
+        let orders = orders(support.rows, &mut rng);
+        fit(&mut head, support, task.labels, &orders);
+        Ok(head.scores(query).prediction())
+    }
+
+    fn state(&self) -> State {
+        State::of_network(self.network.state())
+    }
+
+    fn load_state(&mut self, state: &State) -> Result<()> {
+        Ok(self.network.load_state(state.network()?)?)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::shared::golden::{Golden, assert_close};
+    use burn::module::Param;
+    use burn::tensor::{Device, Gradients, TensorData};
+
+    /// A golden table as a parameter.
+    pub fn parameter<const D: usize>(
+        golden: &Golden,
+        name: &str,
+        shape: [usize; D],
+        device: &Device,
+    ) -> Param<Tensor<D>> {
+        let values: Vec<f32> = golden.f64s(name).iter().map(|&v| v as f32).collect();
+        Param::from_data(TensorData::new(values, shape), device)
+    }
+
+    /// Loss and gradients of a head against the golden values under `name`.
+    pub fn equals_pytorch<H: BaseClassifier>(
+        name: &str,
+        head: impl FnOnce(&Golden, &Device) -> H,
+        gradients: impl FnOnce(&H, &Gradients) -> Vec<Tensor<2>>,
+    ) {
+        let golden = Golden::parse(include_str!("../../tests/golden/pretraining_heads.json"));
+        let device = Device::flex().autodiff();
+        let head = head(&golden, &device);
+        let x = golden.table("features", 4).to_tensor(&device).require_grad();
+        let loss = cross_entropy(head.scores(x.clone()), &golden.usizes("truth"));
+        assert_close("loss", &[scalar(&loss)], &[golden.f64(&format!("{name}.loss"))], 1e-6);
+        let grads = loss.backward();
+        let dx = x.grad(&grads).unwrap();
+        for (i, found) in [dx].into_iter().chain(gradients(&head, &grads)).enumerate() {
+            let wanted = golden.f64s(&format!("{name}.d{i}"));
+            assert_close(&format!("{name} d{i}"), &to_host(found).values, &wanted, 1e-5);
+        }
+    }
+}

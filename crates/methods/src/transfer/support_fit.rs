@@ -1,0 +1,61 @@
+//! A fresh head fitted to the support of one task by stochastic gradient descent, as Chen et al. (2019) adapt their
+//! baselines: batches of 4, 100 passes in shuffled order, rate 0.01, momentum 0.9 with dampening 0.9, weight decay 0.001.
+
+use crate::shared::scores::{Scores, softmax_cross_entropy};
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use siskin_nn::Features;
+
+const RATE: f64 = 0.01;
+const MOMENTUM: f64 = 0.9;
+const DAMPENING: f64 = 0.9;
+const WEIGHT_DECAY: f64 = 1e-3;
+const PASSES: usize = 100;
+const BATCH: usize = 4;
+
+/// A classifier of feature vectors with parameters in one list.
+pub trait SupportClassifier {
+    /// All parameters.
+    fn parameters(&mut self) -> &mut [f64];
+
+    /// Scores of rows of features, `[rows, way]`.
+    fn scores(&self, x: &Features) -> Scores;
+
+    /// The gradient of a loss with respect to the parameters, given its gradient with respect to the scores.
+    fn backward(&self, x: &Features, dscores: &[f64]) -> Vec<f64>;
+}
+
+/// Shuffled orders of `count` rows, one for each pass.
+pub fn orders(count: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..count).collect();
+    let pass = |_| {
+        order.shuffle(rng);
+        order.clone()
+    };
+    (0..PASSES).map(pass).collect()
+}
+
+/// Fits `head` to labelled rows, taken in the given orders.
+///
+/// SGD as PyTorch has it: d = gradient + decay p; the first v is d itself, then v <- momentum v + (1 - dampening) d;
+/// p <- p - rate v.
+pub fn fit(head: &mut impl SupportClassifier, support: &Features, labels: &[usize], orders: &[Vec<usize>]) {
+    let mut velocity: Option<Vec<f64>> = None;
+    for rows in orders.iter().flat_map(|order| order.chunks(BATCH)) {
+        let x = crate::select(support, rows);
+        let truth: Vec<usize> = rows.iter().map(|&r| labels[r]).collect();
+        let (_, dscores) = softmax_cross_entropy(&head.scores(&x), &truth);
+        let mut d = head.backward(&x, &dscores);
+        let p = head.parameters();
+        d.iter_mut().zip(p.iter()).for_each(|(d, p)| *d += WEIGHT_DECAY * p);
+        let v = match velocity.take() {
+            None => d,
+            Some(mut v) => {
+                v.iter_mut().zip(&d).for_each(|(v, d)| *v = MOMENTUM * *v + (1.0 - DAMPENING) * d);
+                v
+            }
+        };
+        p.iter_mut().zip(&v).for_each(|(p, v)| *p -= RATE * v);
+        velocity = Some(v);
+    }
+}
