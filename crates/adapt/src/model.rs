@@ -112,7 +112,7 @@ impl Model {
             )
         })?;
         let transform =
-            Transform { size: config.data.image_size, channels: channels(&config)?, augment: false };
+            Transform { size: config.data.image_size, channels: channels(&config), augment: false };
         let weights = checkpoint::encode(&state, "config", &card.config).map_err(|why| bad(origin, why))?;
         let hash = blake3::hash(&weights).to_hex().to_string();
         Ok(Model { card, hash, origin: origin.into(), state, method, process, transform })

@@ -37,7 +37,8 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let config = Config::parse("", &args.compute.settings(&args.set))?;
+    let mut config = Config::parse("", &args.set)?;
+    args.compute.apply(&mut config);
     let cases: Vec<Case> = (Case::PAPER.into_iter())
         .filter(|case| args.side.is_none_or(|side| side == case.side))
         .filter(|case| args.shot.is_none_or(|shot| shot == case.shot))

@@ -5,7 +5,7 @@ use siskin_calib::{PAPER_BINS, Reliability};
 use siskin_data::SplitName;
 use siskin_train::calibration::{Calibration, Measures, calibrate};
 use siskin_train::plot::{ReliabilityPanel, reliability_diagrams, render_png};
-use siskin_train::testing;
+use siskin_train::protocol;
 
 /// Arguments of `siskin calibrate`.
 #[derive(clap::Args)]
@@ -29,8 +29,8 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let model = args.model.open()?;
-    let validation = testing::answers(&model, SplitName::Val, 1)?;
-    let test = testing::answers(&model, SplitName::Test, model.config.test.batches)?;
+    let validation = protocol::answers(&model, SplitName::Val, 1)?;
+    let test = protocol::answers(&model, SplitName::Test, model.config.test.batches)?;
     let calibrated = calibrate(&validation, &test, args.released)?;
     let json = serde_json::to_string_pretty(&calibrated.measures)?;
     siskin_train::atomic::write(&args.model.run.join("calibration.json"), json.as_bytes())?;

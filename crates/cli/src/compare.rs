@@ -4,8 +4,9 @@ use crate::data::source::ReadArgs;
 use anyhow::Context;
 use clap::ValueEnum;
 use siskin_methods::MethodName;
-use siskin_train::compare::{Compared, Examined, Outcome, compare, examine, test_settings, unfinished};
-use siskin_train::config::Config;
+use siskin_train::compare::{Compared, Examined, Outcome, compare, examine, same_test, unfinished};
+use siskin_train::config::{Config, TestConfig};
+use siskin_train::run_folder::RunFolder;
 use siskin_train::trainer;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -70,14 +71,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let entries = entries(&args)?;
     let reference = reference(&args, &entries)?;
     // The test episodes of all: those of the config, or of the first run.
-    let settings = match &entries[0].config {
-        Some(config) => test_settings(config),
-        None => test_settings(&Config::load_saved(&entries[0].folder.join("config.toml"), &args.set)?),
+    let test = match &entries[0].config {
+        Some(config) => same_test(config)?,
+        None => same_test(&RunFolder::open(&entries[0].folder)?.config()?.changed(&args.set)?)?,
     };
     let mut outcomes = Vec::new();
     for entry in &entries {
         let result = match trained(entry, &args.read) {
-            Ok(trainer::Outcome::Finished) => tested(entry, &settings, &args.read),
+            Ok(trainer::Outcome::Finished) => tested(entry, &test, &args.read),
             Ok(trainer::Outcome::Stopped) => Err(anyhow::anyhow!("stopped")),
             Err(error) => Err(error),
         };
@@ -110,9 +111,8 @@ fn entries(args: &Args) -> anyhow::Result<Vec<Entry>> {
                 let table = set.split(['.', '=']).next().unwrap_or_default().trim();
                 args.methods.iter().all(|other| other == method || other.name() != table)
             };
-            let mut settings: Vec<String> = args.set.iter().filter(for_this).cloned().collect();
-            settings.push(format!("method={method}"));
-            let config = Some(Config::load(path, &settings)?);
+            let settings: Vec<String> = args.set.iter().filter(for_this).cloned().collect();
+            let config = Some(Config::load_by(path, &settings, Some(*method))?);
             entries.push(Entry { name: method.to_string(), folder: args.out.join(method.name()), config });
         }
     } else if let Some(other) = args.set.iter().find(|s| !s.trim_start().starts_with("test.")) {
@@ -164,19 +164,14 @@ fn trained(entry: &Entry, read: &ReadArgs) -> anyhow::Result<trainer::Outcome> {
         eprintln!("{}: already trained ({}).", entry.name, entry.folder.display());
         return Ok(trainer::Outcome::Finished);
     };
-    eprintln!(
-        "{}: training, {} of {} episodes done.",
-        entry.name,
-        run.trainer().episode(),
-        config.train.episodes
-    );
+    eprintln!("{}: training, {} of {} episodes done.", entry.name, run.trainer().episode(), run.length());
     crate::train::train(&mut run)
 }
 
-fn tested(entry: &Entry, settings: &[String], read: &ReadArgs) -> anyhow::Result<Examined> {
+fn tested(entry: &Entry, test: &TestConfig, read: &ReadArgs) -> anyhow::Result<Examined> {
     let start = Instant::now();
     let examined =
-        read.with_opener(read.on_bad(), |opener| examine(&entry.name, &entry.folder, settings, opener))?;
+        read.with_opener(read.on_bad(), |opener| examine(&entry.name, &entry.folder, test, opener))?;
     let (episodes, seconds) = (examined.test.episodes, start.elapsed().as_secs_f64());
     eprintln!("{}: tested on {episodes} episodes and calibrated in {seconds:.1} s.", entry.name);
     Ok(examined)

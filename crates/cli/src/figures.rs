@@ -3,8 +3,8 @@
 use anyhow::{Context, bail};
 use siskin_methods::gp::cdkt::CdktSettings;
 use siskin_train::plot::{LineChart, Series, confidence_histograms, likelihood_surfaces, render_png};
+use siskin_train::protocol::TestReport;
 use siskin_train::run_folder::RunFolder;
-use siskin_train::testing::TestReport;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `siskin figures`.

@@ -21,6 +21,7 @@ mod serve;
 mod stop;
 mod test;
 mod train;
+mod training_bar;
 
 use clap::{Parser, Subcommand};
 

@@ -2,6 +2,7 @@
 
 use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
+use siskin_train::config::Config;
 use siskin_train::run::Model;
 use std::path::PathBuf;
 
@@ -22,7 +23,11 @@ pub struct ModelArgs {
 impl ModelArgs {
     /// Opens it with its data.
     pub fn open(&self) -> anyhow::Result<Model> {
-        let settings = self.compute.settings(&self.set);
-        self.read.with_opener(self.read.on_bad(), |opener| Model::open(&self.run, &settings, opener))
+        let change = |config: Config| {
+            let mut config = config.changed(&self.set)?;
+            self.compute.apply(&mut config);
+            Ok(config)
+        };
+        self.read.with_opener(self.read.on_bad(), |opener| Model::open_changed(&self.run, change, opener))
     }
 }

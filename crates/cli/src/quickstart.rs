@@ -5,11 +5,11 @@ use anyhow::Context;
 use siskin_data::SplitName;
 use siskin_train::calibration::calibrate;
 use siskin_train::config::Config;
+use siskin_train::episodes::test_spec;
+use siskin_train::protocol;
 use siskin_train::report::Page;
 use siskin_train::run::{Model, Run};
 use siskin_train::run_folder::RunFolder;
-use siskin_train::tasks::test_spec;
-use siskin_train::testing;
 use siskin_train::trainer::Outcome;
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         true => Run::resume(&args.out, opener),
         false => Run::start(&args.out, config.clone(), opener),
     })?;
-    say!("Training on {} episodes.", run.config().train.episodes);
+    say!("Training on {} episodes.", run.length());
     if crate::train::train(&mut run)? == Outcome::Stopped {
         say!("Stopped and saved. Start it again to go on.");
     }
@@ -51,9 +51,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         "Testing on {} episodes of classes not seen in training.",
         model.config.test.batches * model.config.test.episodes
     );
-    let validation = testing::answers(&model, SplitName::Val, 1)?;
-    let answers = testing::answers(&model, SplitName::Test, model.config.test.batches)?;
-    let test = testing::report(&model, &answers)?;
+    let validation = protocol::answers(&model, SplitName::Val, 1)?;
+    let answers = protocol::answers(&model, SplitName::Test, model.config.test.batches)?;
+    let test = protocol::report(&model, &answers)?;
     let calibrated = calibrate(&validation, &answers, false)?;
     let example = model.data.episodes(SplitName::Test, test_spec(&model.config), 0, 1)?;
     let page = Page {

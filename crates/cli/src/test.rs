@@ -3,7 +3,7 @@
 use crate::model::ModelArgs;
 use siskin_calib::MeanSpread;
 use siskin_data::SplitName;
-use siskin_train::testing::{self, TestReport};
+use siskin_train::protocol::{self, TestReport};
 
 /// Arguments of `siskin test`.
 #[derive(clap::Args)]
@@ -22,9 +22,9 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let model = args.model.open()?;
-    let answers = testing::answers(&model, SplitName::Test, model.config.test.batches)?;
-    let report = testing::report(&model, &answers)?;
-    testing::write_episodes(
+    let answers = protocol::answers(&model, SplitName::Test, model.config.test.batches)?;
+    let report = protocol::report(&model, &answers)?;
+    protocol::write_episodes(
         &args.model.run.join("test-episodes.jsonl"),
         &answers,
         model.config.test.episodes,

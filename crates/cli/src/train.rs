@@ -2,13 +2,13 @@
 
 use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
+use crate::training_bar::TrainingBar;
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
 use siskin_methods::MethodName;
+use siskin_train::checkpoint::Best;
 use siskin_train::config::Config;
 use siskin_train::run::Run;
-use siskin_train::trainer::{Event, Outcome};
-use std::collections::VecDeque;
+use siskin_train::trainer::Outcome;
 use std::path::PathBuf;
 
 /// Arguments of `siskin train`.
@@ -64,9 +64,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut run = args.read.with_opener(args.read.on_bad(), |opener| match (&args.resume, &args.config) {
         (Some(folder), _) => anyhow::Ok(Run::resume(folder, opener)?),
         (None, Some(path)) => {
-            let mut settings = args.compute.settings(&args.set);
-            settings.extend(args.method.map(|method| format!("method={method}")));
-            let config = Config::load(path, &settings)?;
+            let mut config = Config::load_by(path, &args.set, args.method)?;
+            args.compute.apply(&mut config);
             let name = path.file_stem().context("the config has no file name")?.to_string_lossy();
             // The same config by two methods makes two runs.
             let name = args.method.map_or(name.to_string(), |method| format!("{name}-{method}"));
@@ -86,8 +85,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             crate::stop::check()?;
         }
         Outcome::Finished => {
-            if let Some((accuracy, episode)) = run.trainer().best() {
-                say!("Best validation accuracy {:.2} % at episode {episode}.", 100.0 * accuracy);
+            if let Some(Best { accuracy, nll, episode }) = run.trainer().best() {
+                let nll = nll.map_or(String::new(), |nll| format!(", NLL {nll:.4},"));
+                say!("Best validation: accuracy {:.2} %{nll} at episode {episode}.", 100.0 * accuracy);
             }
             if run.trainer().skipped() > 0 {
                 say!("{} steps were skipped because a gradient was not finite.", run.trainer().skipped());
@@ -110,40 +110,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// Trains to the end or to a signal, with a progress bar.
 pub fn train(run: &mut Run) -> anyhow::Result<Outcome> {
-    let bar = ProgressBar::new(run.config().train.episodes);
-    bar.set_style(ProgressStyle::with_template(
-        "{bar:30} {pos}/{len} episodes  {per_sec}  {eta_precise} left  {msg}",
-    )?);
-    bar.set_position(run.trainer().episode());
-    bar.reset_eta();
-    // A bar that nobody sees (output to a file) would swallow the lines too.
-    let say = |line: String| if bar.is_hidden() { say!("{line}") } else { bar.println(line) };
-    let mut recent: VecDeque<(f64, Option<f64>)> = VecDeque::with_capacity(100);
-    let mut on = |event: &Event| match event {
-        Event::Step { episode, report } => {
-            if recent.len() == 100 {
-                recent.pop_front();
-            }
-            recent.push_back((report.loss, report.accuracy));
-            let count = recent.len() as f64;
-            let loss = recent.iter().map(|(loss, _)| loss).sum::<f64>() / count;
-            let right: Option<f64> = recent.iter().map(|(_, accuracy)| *accuracy).sum();
-            let accuracy = right.map_or(String::new(), |a| format!("  accuracy {:.1} %", 100.0 * a / count));
-            bar.set_position(*episode);
-            bar.set_message(format!("loss {loss:.3}{accuracy}"));
-            if !report.taken {
-                say(format!("episode {episode}: the gradient was not finite, the step was skipped"));
-            }
-        }
-        Event::Validated { episode, accuracy: Some(accuracy), best } => {
-            let note = if *best { ", best so far" } else { "" };
-            say(format!("episode {episode}: validation accuracy {:.2} %{note}", 100.0 * accuracy));
-        }
-        Event::Validated { episode, accuracy: None, .. } => {
-            say(format!("episode {episode}: no validation accuracy, a prediction was not finite"));
-        }
-    };
-    let outcome = crate::stop::saving(|stop| run.train(stop, &mut on));
-    bar.finish_and_clear();
+    let mut bar = TrainingBar::new(run.length(), run.trainer().episode())?;
+    let outcome = crate::stop::saving(|stop| run.train(stop, &mut |event| bar.show(event)));
+    bar.finish();
     Ok(outcome?)
 }

@@ -32,7 +32,7 @@ fn times_are_given_as_a_table_and_as_json() {
 fn mistakes_are_answered_with_what_to_do() {
     for (args, says) in [
         (&["bench", "--side", "30"][..], "--side is 28 or 84"),
-        (&["bench", "--precision", "fp16"][..], "f32, bf16 or bf16-emulated"),
+        (&["bench", "--precision", "fp16"][..], "did you mean `bf16`"),
         (&["bench", "--device", "tpu"][..], "cpu, cuda, wgpu or metal"),
         #[cfg(not(feature = "cuda"))]
         (&["bench", "--device", "cuda"][..], "cargo build --release --features cuda"),

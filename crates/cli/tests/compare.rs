@@ -136,7 +136,7 @@ fn mistakes_are_named_before_anything_is_trained() {
         ),
         (&["compare", "small.toml", "--methods", "dkt,dkt"][..], "dkt is there twice"),
         (&["compare", "--run", "x", "--set", "seed=3"][..], "only `test.` keys"),
-        (&["compare", "--run", "x"][..], "config.toml"),
+        (&["compare", "--run", "x"][..], "x holds no run"),
     ] {
         let output = run(args, at);
         assert!(!output.status.success(), "{args:?} should fail");

@@ -11,7 +11,8 @@ use siskin_data::image::augment::Augmentation;
 use siskin_data::image::resize::{CropBox, resized_crop};
 use siskin_data::random::stream_at;
 use siskin_data::{
-    Batch, Channels, ClassImages, Dataset, EpisodeSpec, Image, Items, Sampler, Split, SplitName, Transform,
+    Channels, ClassImages, Dataset, EpisodeSpec, Image, Items, LoadedEpisode, Sampler, Split, SplitName,
+    Transform,
 };
 
 fn main() {
@@ -73,7 +74,7 @@ fn episode_of_85(bencher: Bencher<'_, '_>) {
     let mut index = 0;
     bencher.counter(ItemsCount::new(85usize)).bench_local(|| {
         index += 1;
-        Batch::load(&sampler, &transform, 0, index)
+        LoadedEpisode::load(&sampler, &transform, 0, index)
     });
 }
 

@@ -9,7 +9,7 @@ use crate::{Episode, EpisodeSource, Error, Items, Result, Transform};
 
 /// One episode, ready for the network. Rows are class-major, see [`Episode`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Batch {
+pub struct LoadedEpisode {
     /// Which items the rows are.
     pub episode: Episode,
     /// The rows: `[rows, input_shape...]`.
@@ -24,7 +24,7 @@ pub struct Batch {
     pub query_rows: Vec<usize>,
 }
 
-impl Batch {
+impl LoadedEpisode {
     /// Episode `index` of `source`. Images go through `transform`, whose random numbers come from the stream
     /// (seed, `augment`, index, row); embeddings are taken as they are.
     pub fn load(source: &dyn EpisodeSource, transform: &Transform, seed: u64, index: u64) -> Result<Self> {
@@ -80,7 +80,7 @@ pub struct LoaderConfig {
 /// Thread `t` of `T` prepares the episodes `first + t`, `first + t + T`, ... into a bounded queue of its own, and the
 /// queues are emptied in turn. Dropping the loader ends the threads.
 pub struct Loader {
-    queues: Vec<Receiver<Result<Batch>>>,
+    queues: Vec<Receiver<Result<LoadedEpisode>>>,
     threads: Vec<Option<JoinHandle<()>>>,
     first: u64,
     position: u64,
@@ -119,10 +119,10 @@ fn prepare(
     source: &dyn EpisodeSource,
     config: &LoaderConfig,
     indices: impl Iterator<Item = u64>,
-    queue: &SyncSender<Result<Batch>>,
+    queue: &SyncSender<Result<LoadedEpisode>>,
 ) {
     for index in indices {
-        let batch = Batch::load(source, &config.transform, config.seed, index);
+        let batch = LoadedEpisode::load(source, &config.transform, config.seed, index);
         let failed = batch.is_err();
         if queue.send(batch).is_err() || failed {
             return;
@@ -131,7 +131,7 @@ fn prepare(
 }
 
 impl Iterator for Loader {
-    type Item = Result<Batch>;
+    type Item = Result<LoadedEpisode>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.position >= self.end {
@@ -187,7 +187,7 @@ mod tests {
         LoaderConfig { transform, seed: 5, first, end, threads, ahead: 2 }
     }
 
-    fn load(threads: usize, first: u64, end: u64) -> Vec<Batch> {
+    fn load(threads: usize, first: u64, end: u64) -> Vec<LoadedEpisode> {
         Loader::new(sampler(), config(threads, first, end)).unwrap().map(Result::unwrap).collect()
     }
 
@@ -197,14 +197,14 @@ mod tests {
         assert_eq!(one.len(), 17);
         assert_eq!(one, load(2, 0, 17));
         assert_eq!(one, load(5, 0, 17));
-        let again = Batch::load(&*sampler(), &config(1, 0, 17).transform, 5, 11).unwrap();
+        let again = LoadedEpisode::load(&*sampler(), &config(1, 0, 17).transform, 5, 11).unwrap();
         assert_eq!(one[11], again);
     }
 
     #[test]
     fn a_loader_goes_on_where_another_stopped() {
         let mut loader = Loader::new(sampler(), config(2, 0, 12)).unwrap();
-        let mut batches: Vec<Batch> = loader.by_ref().take(5).map(Result::unwrap).collect();
+        let mut batches: Vec<LoadedEpisode> = loader.by_ref().take(5).map(Result::unwrap).collect();
         assert_eq!(loader.position(), 5);
         batches.extend(load(3, loader.position(), 12));
         assert_eq!(batches, load(1, 0, 12));
@@ -236,7 +236,7 @@ mod tests {
         let data = Embeddings::new("e", names, 2, &vectors, &labels).unwrap();
         let split = Split::all(SplitName::Test, Items::Embeddings(Arc::new(data)));
         let source = Sampler::new(vec![split], EpisodeSpec::fixed(2, 1, 3), 0).unwrap();
-        let batch = Batch::load(&source, &config(1, 0, 1).transform, 0, 0).unwrap();
+        let batch = LoadedEpisode::load(&source, &config(1, 0, 1).transform, 0, 0).unwrap();
         assert_eq!((batch.inputs.len(), &batch.input_shape[..]), (8 * 2, &[2][..]));
         for (row, vector) in batch.inputs.chunks(2).enumerate() {
             // Vector (2n, 2n + 1) was row n of the source, whose class is n % 2.
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn an_input_without_pixels_is_refused() {
         let nothing = Transform { size: 0, channels: Channels::One, augment: false };
-        assert!(matches!(Batch::load(&*sampler(), &nothing, 0, 0), Err(Error::Empty { .. })));
+        assert!(matches!(LoadedEpisode::load(&*sampler(), &nothing, 0, 0), Err(Error::Empty { .. })));
     }
 
     #[test]

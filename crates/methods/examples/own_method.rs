@@ -214,7 +214,7 @@ fn main() -> Result<()> {
     println!("{}: accuracy before training {:.3}", settings.name(), test(method.as_ref())?);
     for index in 0..60 {
         let drawn = Stripes::draw("train", index, 0.0);
-        let report = method.train_step(&[drawn.episode()?], Rates { network: 1e-3, kernel: 1e-2 })?;
+        let report = method.train_step(&[drawn.episode()?], Rates { network: 1e-3.into(), kernel: 1e-2 })?;
         if index % 20 == 19 {
             println!("episode {}: loss {:.3}", index + 1, report.loss);
         }

@@ -1,7 +1,9 @@
 //! The trait of all methods.
 
 use crate::error::Result;
-use crate::{Episode, Images, Prediction, Rates, Rows, State, StepReport, Task};
+use crate::{
+    Episode, FeatureEpisode, Images, Notice, Prediction, Rates, Rows, ScalarFit, State, StepReport, Task,
+};
 
 /// What a method is trained on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +53,17 @@ pub trait Method: Send + Sync {
     /// Learned scalars worth watching, by name, e.g. the output scale.
     fn scalars(&self) -> Vec<(String, f64)> {
         Vec::new()
+    }
+
+    /// What is wrong with the model after the latest step, if anything is.
+    fn notice(&self) -> Option<Notice> {
+        None
+    }
+
+    /// Fits the scalars to convergence on episodes of features, the network standing still, in `iterations` steps at most;
+    /// none for a method that has no such scalars.
+    fn fit_scalars(&mut self, _episodes: &[FeatureEpisode], _iterations: usize) -> Result<Option<ScalarFit>> {
+        Ok(None)
     }
 
     /// What it holds beside the model, in MiB, where adapting to a task takes more than a forward pass: one of the

@@ -204,6 +204,14 @@ impl Check {
         }
     }
 
+    /// Numbers of at least 0 and less than 1.
+    pub fn share(&self, numbers: &[(&str, f64)]) -> Result<&Self> {
+        match numbers.iter().find(|(_, value)| !(0.0..1.0).contains(value)) {
+            Some((key, value)) => Err(self.error(key, &value.to_string(), "at least 0 and less than 1")),
+            None => Ok(self),
+        }
+    }
+
     fn error(&self, key: &str, value: &str, must: &'static str) -> Error {
         Error::Value { key: format!("{}.{key}", self.method), value: value.into(), must }
     }

@@ -11,6 +11,23 @@ const BETA_1: f64 = 0.9;
 const BETA_2: f64 = 0.999;
 const EPSILON: f64 = 1e-8;
 
+/// How far one step goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Adam's learning rate.
+    pub learning_rate: f64,
+    /// Decoupled weight decay: every step takes `learning_rate * weight_decay` of each weight away (as AdamW does), but
+    /// nothing of biases and of the factors of batch-norms.
+    pub weight_decay: f64,
+}
+
+/// A learning rate without weight decay.
+impl From<f64> for Pace {
+    fn from(learning_rate: f64) -> Pace {
+        Pace { learning_rate, weight_decay: 0.0 }
+    }
+}
+
 /// The optimiser of one module: two moments for each trained parameter and the number of steps taken.
 #[derive(Clone, Debug)]
 pub struct Adam {
@@ -39,9 +56,10 @@ impl Adam {
         self.step
     }
 
-    /// One step down the gradient: m, v <- moments; p <- p - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + 1e-8).
+    /// One step down the gradient: m, v <- moments; p <- (1 - lr wd) p - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + 1e-8).
     #[must_use]
-    pub fn step<M: Module>(&mut self, module: M, gradients: Gradients, learning_rate: f64) -> M {
+    pub fn step<M: Module>(&mut self, module: M, gradients: Gradients, pace: impl Into<Pace>) -> M {
+        let Pace { learning_rate, weight_decay } = pace.into();
         self.step += 1;
         // Beyond 2^31 steps both powers are 0 in any case.
         let t = self.step.min(i32::MAX as u64) as i32;
@@ -50,6 +68,7 @@ impl Adam {
             gradients: gradients.values.into_iter(),
             step_size: learning_rate / (1.0 - BETA_1.powi(t)),
             root_correction: (1.0 - BETA_2.powi(t)).sqrt(),
+            decay: learning_rate * weight_decay,
         };
         module.map(&mut updater)
     }
@@ -96,14 +115,21 @@ impl Adam {
     }
 }
 
-pub(crate) const FIRST: &str = "adam.m.";
-pub(crate) const SECOND: &str = "adam.v.";
+/// Whether a tensor of this name is one of the moments that [`Adam::export`] gives.
+pub fn is_moment(name: &str) -> bool {
+    name.starts_with(FIRST) || name.starts_with(SECOND)
+}
+
+const FIRST: &str = "adam.m.";
+const SECOND: &str = "adam.v.";
 
 struct Updater<'a> {
     moments: std::slice::IterMut<'a, Moments>,
     gradients: std::vec::IntoIter<Tensor<1>>,
     step_size: f64,
     root_correction: f64,
+    /// The share of a weight that goes away.
+    decay: f64,
 }
 
 impl ModuleMapper for Updater<'_> {
@@ -119,9 +145,13 @@ impl ModuleMapper for Updater<'_> {
         let scale = v.clone().sqrt().div_scalar(self.root_correction).add_scalar(EPSILON);
         let change = m.clone().div(scale).mul_scalar(self.step_size);
         (state.first, state.second) = (m, v);
+        let decay = self.decay;
         param.map(|value| {
             let shape = value.shape();
-            let moved = value.inner() - change.reshape(shape);
+            let value = value.inner();
+            // Vectors are biases and factors of batch-norms: no decay.
+            let kept = if decay > 0.0 && D > 1 { value.mul_scalar(1.0 - decay) } else { value };
+            let moved = kept - change.reshape(shape);
             moved.autodiff().require_grad()
         })
     }

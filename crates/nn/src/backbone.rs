@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
+use serde::{Deserialize, Serialize};
 use siskin_cpu::{BlockSpec, Precision};
 
 use crate::batch_norm::{BatchNorm, Pass};
@@ -18,7 +19,8 @@ use crate::{DeviceChoice, Error, Images};
 const WIDTH: usize = 64;
 
 /// A backbone's architecture, by the name the field gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Architecture {
     /// Four blocks of 64 channels on colour images.
     Conv4,

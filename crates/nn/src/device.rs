@@ -4,12 +4,66 @@ use std::fmt;
 use std::str::FromStr;
 
 use burn::tensor::Device;
+use serde::{Deserialize, Serialize};
 
 use siskin_cpu::Precision;
 
 use crate::Error;
 
-/// The hardware of a run: what `--device` names.
+/// The kinds of hardware, by the names used in configs and on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Hardware {
+    /// This machine's processor. Always there.
+    #[default]
+    Cpu,
+    /// An NVIDIA GPU; needs the cargo feature `cuda`.
+    Cuda,
+    /// Any GPU with a Vulkan, DirectX 12 or Metal driver; needs the cargo feature `wgpu`.
+    Wgpu,
+    /// An Apple GPU; needs the cargo feature `metal`.
+    Metal,
+}
+
+impl Hardware {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Cpu, Self::Cuda, Self::Wgpu, Self::Metal];
+
+    /// The name used in configs and on the command line.
+    pub fn name(self) -> &'static str {
+        DeviceChoice::from(self).name()
+    }
+}
+
+impl fmt::Display for Hardware {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Hardware {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::ALL
+            .into_iter()
+            .find(|hardware| hardware.name() == name)
+            .ok_or_else(|| Error::UnknownDevice { name: name.to_owned() })
+    }
+}
+
+impl From<Hardware> for DeviceChoice {
+    fn from(hardware: Hardware) -> DeviceChoice {
+        match hardware {
+            Hardware::Cpu => DeviceChoice::Cpu,
+            Hardware::Cuda => DeviceChoice::Cuda,
+            Hardware::Wgpu => DeviceChoice::Wgpu,
+            Hardware::Metal => DeviceChoice::Metal,
+        }
+    }
+}
+
+/// The hardware of a run, and how the network is computed on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum DeviceChoice {
     /// Burn's pure-Rust CPU backend with our fused blocks. Always there.
@@ -84,17 +138,6 @@ impl fmt::Display for DeviceChoice {
     }
 }
 
-impl FromStr for DeviceChoice {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        [Self::Cpu, Self::Cuda, Self::Wgpu, Self::Metal]
-            .into_iter()
-            .find(|choice| choice.name() == name)
-            .ok_or_else(|| Error::UnknownDevice { name: name.to_owned() })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,9 +145,9 @@ mod tests {
     #[test]
     fn names_parse_and_unknown_names_are_refused() {
         for name in ["cpu", "cuda", "wgpu", "metal"] {
-            assert_eq!(name.parse::<DeviceChoice>().unwrap().to_string(), name);
+            assert_eq!(name.parse::<Hardware>().unwrap().to_string(), name);
         }
-        let error = "gpu".parse::<DeviceChoice>().unwrap_err().to_string();
+        let error = "gpu".parse::<Hardware>().unwrap_err().to_string();
         assert!(error.contains("`gpu`") && error.contains("cpu, cuda, wgpu or metal"));
         assert!(DeviceChoice::Cpu.open().is_ok());
     }

@@ -59,12 +59,12 @@ mod resnet;
 mod state;
 mod weights;
 
-pub use adam::Adam;
+pub use adam::{Adam, Pace, is_moment};
 pub use backbone::{Architecture, Backbone, Layers};
 pub use batch_norm::{BatchNorm, BatchStatistics, Pass};
 pub use border::{EpisodeLoss, Features, HeadLoss, to_host};
 pub use conv_net::{Conv, ConvBlock, ConvNet};
-pub use device::DeviceChoice;
+pub use device::{DeviceChoice, Hardware};
 pub use error::Error;
 pub use functional::LossGradient;
 pub use fused::{Engine, convolution};

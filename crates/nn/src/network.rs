@@ -5,7 +5,7 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
-use crate::adam::{self, Adam};
+use crate::adam::{Adam, Pace};
 use crate::backbone::{Architecture, Backbone};
 use crate::batch_norm::Pass;
 use crate::border::{EpisodeLoss, Features, HeadLoss, cross, to_host};
@@ -29,8 +29,10 @@ pub struct Network<H: Head = NoHead> {
 /// Everything that training changes: what a checkpoint stores.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkState {
-    /// Parameters, running statistics, then the optimiser's moments (`adam.m.*`, `adam.v.*`).
-    pub tensors: Vec<NamedTensor>,
+    /// Parameters and running statistics: the model.
+    pub model: Vec<NamedTensor>,
+    /// The optimiser's moments (`adam.m.*`, `adam.v.*`): only training needs them.
+    pub moments: Vec<NamedTensor>,
     /// Optimiser steps taken.
     pub steps: u64,
 }
@@ -155,7 +157,7 @@ impl<H: Head> Network<H> {
 
     /// Takes the step: Adam on the mean gradient of its episodes, and their batch statistics in order.
     /// Look at [`Step::non_finite`] before; a step without episodes changes nothing.
-    pub fn apply(&mut self, step: Step, learning_rate: f64) {
+    pub fn apply(&mut self, step: Step, pace: impl Into<Pace>) {
         let episodes = step.episodes();
         let Some(mut gradients) = step.gradients else {
             return;
@@ -163,7 +165,7 @@ impl<H: Head> Network<H> {
         if episodes > 1 {
             gradients = gradients.scale(1.0 / episodes as f64);
         }
-        let mut body = self.adam.step(self.body.clone(), gradients, learning_rate);
+        let mut body = self.adam.step(self.body.clone(), gradients, pace);
         for statistics in &step.statistics {
             body.absorb(statistics);
         }
@@ -188,19 +190,14 @@ impl<H: Head> Network<H> {
 
     /// Everything that training changes, exactly.
     pub fn state(&self) -> NetworkState {
-        let mut tensors = state::export(&self.body);
-        tensors.extend(self.adam.export());
-        NetworkState { tensors, steps: self.adam.steps() }
+        let (model, moments) = (state::export(&self.body), self.adam.export());
+        NetworkState { model, moments, steps: self.adam.steps() }
     }
 
     /// Restores [`Network::state`]; on error the network is as before.
     pub fn load_state(&mut self, state: NetworkState) -> Result<(), Error> {
-        let (moments, values) = state
-            .tensors
-            .into_iter()
-            .partition(|t| t.name.starts_with(adam::FIRST) || t.name.starts_with(adam::SECOND));
-        let body = state::import(self.body.clone(), values)?;
-        self.adam.import(moments, state.steps)?;
+        let body = state::import(self.body.clone(), state.model)?;
+        self.adam.import(state.moments, state.steps)?;
         self.body = body;
         Ok(())
     }

@@ -29,7 +29,8 @@ fn step(network: &mut Network, shape: [usize; 4]) -> (f64, Vec<f64>, Vec<NamedTe
     let mut step = Step::default();
     let out = network.episode(Images::new(&pixels, shape).unwrap(), &mut step, head).unwrap();
     network.apply(step, 1e-3);
-    (out.loss, out.extra, network.state().tensors)
+    let state = network.state();
+    (out.loss, out.extra, [state.model, state.moments].concat())
 }
 
 /// Largest difference relative to the largest value.

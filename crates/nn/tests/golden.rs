@@ -55,8 +55,7 @@ fn with(mut network: Network, golden: &Tensors, part: &str) -> Network {
 
 /// Parameters and running statistics, without the optimiser.
 fn values(network: &Network) -> Vec<NamedTensor> {
-    let tensors = network.state().tensors.into_iter();
-    tensors.filter(|t| !t.name.starts_with("adam.")).collect()
+    network.state().model
 }
 
 /// Largest difference relative to the largest value.
@@ -109,7 +108,7 @@ fn equals_pytorch(backbone: Backbone, name: &str) {
 fn check_gradients(network: &Network, golden: &Tensors) {
     let theirs = values(&with(network.clone(), golden, "gradient."));
     let mut seen = 0;
-    for tensor in network.state().tensors {
+    for tensor in network.state().moments {
         let Some(name) = tensor.name.strip_prefix("adam.m.") else {
             continue;
         };

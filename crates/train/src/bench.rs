@@ -5,7 +5,7 @@ use serde::Serialize;
 use siskin_cpu::{Isa, Seconds, multiply_adds, time};
 use siskin_data::random::stream;
 use siskin_methods::gp::cdkt::{Cdkt, CdktSettings};
-use siskin_methods::{Episode, Images, Method, Rates, Setup, Task};
+use siskin_methods::{Episode, Images, Method, Pace, Rates, Setup, Task};
 use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, Step};
 
 use crate::error::Result;
@@ -17,7 +17,7 @@ const TRAIN_QUERY: usize = 16;
 /// Queries of each class at test.
 const TEST_QUERY: usize = 15;
 /// The learning rates of the paper: what is timed is a real step.
-const RATES: Rates = Rates { network: 1e-3, kernel: 1e-2 };
+const RATES: Rates = Rates { network: Pace { learning_rate: 1e-3, weight_decay: 0.0 }, kernel: 1e-2 };
 
 /// What to time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

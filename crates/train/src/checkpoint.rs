@@ -16,6 +16,9 @@ pub struct Position {
     pub version: u32,
     /// Training episodes done: the next one has this index in the episode and augmentation streams.
     pub episode: u64,
+    /// The phase that training is in, from 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub phase: usize,
     /// Optimiser steps skipped for a non-finite gradient.
     pub skipped: u64,
     /// How many of them were the latest ones, without a good step after.
@@ -26,8 +29,15 @@ pub struct Position {
     /// The validation after the latest step is still to be done: training was stopped within it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub validation_due: bool,
-    /// Best validation accuracy so far and the episode it was reached at.
-    pub best: Option<(f64, u64)>,
+    /// The scalars of a phase of kind `fit-scalars` are fitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fitted: bool,
+    /// The best validation of this phase so far.
+    #[serde(default, deserialize_with = "best_of_any_format")]
+    pub best: Option<Best>,
+    /// What the method gave notice of in the latest steps, and for how many of them in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<(String, u64)>,
     /// Length of `metrics.jsonl` at this point: a resumed run cuts what came after.
     pub metrics_bytes: u64,
     /// The resolved config, so that a checkpoint says by itself what it is.
@@ -36,8 +46,37 @@ pub struct Position {
     pub data: String,
 }
 
-/// The format this program writes.
-pub const VERSION: u32 = 1;
+/// A validation that was better than those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// Mean accuracy.
+    pub accuracy: f64,
+    /// Mean negative log-probability of the true class; not known of checkpoints of format 1.
+    pub nll: Option<f64>,
+    /// Training episodes done by then.
+    pub episode: u64,
+}
+
+fn is_zero(phase: &usize) -> bool {
+    *phase == 0
+}
+
+/// Format 1 kept the accuracy and the episode.
+fn best_of_any_format<'de, D: serde::Deserializer<'de>>(d: D) -> std::result::Result<Option<Best>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Any {
+        Now(Best),
+        Format1(f64, u64),
+    }
+    Ok(Option::<Any>::deserialize(d)?.map(|best| match best {
+        Any::Now(best) => best,
+        Any::Format1(accuracy, episode) => Best { accuracy, nll: None, episode },
+    }))
+}
+
+/// The format this program writes. It reads format 1 too, which knew neither phases nor NLL.
+pub const VERSION: u32 = 2;
 const KEY: &str = "siskin";
 
 /// Saves atomically: see [`atomic::write`]. The same state gives the same bytes.
@@ -55,12 +94,12 @@ pub fn load(path: &Path) -> Result<(Position, State)> {
     let json = json
         .ok_or_else(|| bad("it has no record of a training run; was it written by `siskin train`?".into()))?;
     let version = serde_json::from_str::<serde_json::Value>(&json).ok().and_then(|v| v["version"].as_u64());
-    if version != Some(u64::from(VERSION)) {
-        return Err(bad(format!("its format is {version:?}, this program reads {VERSION}")));
+    if !version.is_some_and(|version| (1..=u64::from(VERSION)).contains(&version)) {
+        return Err(bad(format!("its format is {version:?}, this program reads 1 to {VERSION}")));
     }
     let position: Position =
         serde_json::from_str(&json).map_err(|e| bad(format!("its record is damaged ({e})")))?;
-    Ok((position, state))
+    Ok((Position { version: VERSION, ..position }, state))
 }
 
 /// A state as the bytes of a safetensors file, with one record in its header. The error says why not.
@@ -120,7 +159,10 @@ mod tests {
             skipped_in_a_row: 0,
             validations_without_accuracy: 0,
             validation_due: false,
-            best: Some((0.1 + 0.2, 5)),
+            phase: 2,
+            fitted: false,
+            best: Some(Best { accuracy: 0.1 + 0.2, nll: Some(0.7), episode: 5 }),
+            notice: None,
             metrics_bytes: 99,
             config: "seed = 1\n".into(),
             data: "abc".into(),
@@ -143,6 +185,21 @@ mod tests {
         save(&b, &position2, &state2).unwrap();
         assert_eq!(std::fs::read(&a).unwrap(), std::fs::read(&b).unwrap());
         assert_eq!(state2.f64s("hyper").unwrap(), &[0.1, f64::MIN_POSITIVE]);
+    }
+
+    #[test]
+    fn format_1_is_read() {
+        let (position, state) = example();
+        let json = serde_json::to_string(&position).unwrap();
+        let old = json.replace("\"version\":2", "\"version\":1").replace("\"phase\":2,", "");
+        let best = "{\"accuracy\":0.30000000000000004,\"nll\":0.7,\"episode\":5}";
+        let old = old.replace(best, "[0.30000000000000004,5]");
+        assert_ne!(old, json);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, encode(&state, KEY, &old).unwrap()).unwrap();
+        let best = Some(Best { nll: None, ..position.best.unwrap() });
+        assert_eq!(load(&path).unwrap().0, Position { phase: 0, best, ..position });
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! One TOML file describes a run: data, episodes, backbone, method, training, testing.
 
 use crate::error::{Error, Result, io};
+use crate::phase;
+use crate::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use siskin_methods::{MethodName, MethodSettings};
+use siskin_nn::{Architecture, Hardware, Precision};
 use std::path::Path;
 
 /// A whole run.
@@ -25,6 +28,11 @@ pub struct Config {
     pub train: TrainConfig,
     /// The test protocol.
     pub test: TestConfig,
+    /// How scalars are fitted in a phase of kind `fit-scalars`.
+    pub fit: FitConfig,
+    /// The phases of the run, in order; none means one phase by the keys above. See [`crate::phase`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phase: Vec<toml::Table>,
 }
 
 /// `[data]`: where the images come from and how they are shown to the network.
@@ -80,17 +88,48 @@ impl Default for EpisodeConfig {
     }
 }
 
+/// The numbers that convolutions multiply, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrecisionName {
+    /// Single precision.
+    #[default]
+    F32,
+    /// bf16 products with f32 sums, on a CPU that has them.
+    Bf16,
+    /// The same results anywhere, slowly.
+    Bf16Emulated,
+}
+
+impl From<PrecisionName> for Precision {
+    fn from(name: PrecisionName) -> Precision {
+        match name {
+            PrecisionName::F32 => Precision::F32,
+            PrecisionName::Bf16 => Precision::Bf16,
+            PrecisionName::Bf16Emulated => Precision::Bf16Emulated,
+        }
+    }
+}
+
+impl std::str::FromStr for PrecisionName {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let named = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(name);
+        PrecisionName::deserialize(named).map_err(|e| explained(&e.to_string()))
+    }
+}
+
 /// `[backbone]`: the network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BackboneConfig {
     /// `conv4`, `conv4s`, `conv6` or `resnet12`.
-    pub name: String,
+    pub name: Architecture,
     /// `cpu`, or `cuda`, `wgpu`, `metal` where compiled in.
-    pub device: String,
-    /// `f32`, or `bf16` on a CPU that has it: bf16 products with f32 sums. `bf16-emulated` computes the same anywhere,
-    /// slowly.
-    pub precision: String,
+    pub device: Hardware,
+    /// The numbers that convolutions multiply.
+    pub precision: PrecisionName,
     /// A safetensors file whose weights training starts from, in place of random ones; see docs/weights.md.
     pub weights: Option<String>,
     /// Whether the CPU uses the fused blocks; false means Burn's own operations, some ten times slower.
@@ -100,24 +139,24 @@ pub struct BackboneConfig {
 impl Default for BackboneConfig {
     fn default() -> Self {
         BackboneConfig {
-            name: "conv4s".into(),
-            device: "cpu".into(),
-            precision: "f32".into(),
+            name: Architecture::Conv4S,
+            device: Hardware::Cpu,
+            precision: PrecisionName::F32,
             weights: None,
             fused: true,
         }
     }
 }
 
-/// How the learning rates fall.
+/// By what the best model is chosen on the validation episodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Schedule {
-    /// They stay, as in the paper.
+pub enum Select {
+    /// The highest accuracy.
     #[default]
-    Constant,
-    /// Half a cosine from the full rate to a hundredth of it.
-    Cosine,
+    Accuracy,
+    /// The lowest mean negative log-probability of the true class.
+    Nll,
 }
 
 /// `[train]`.
@@ -132,8 +171,21 @@ pub struct TrainConfig {
     pub learning_rate: f64,
     /// Adam's rate for the kernel, tau and the prior mean.
     pub kernel_learning_rate: f64,
-    /// How the rates fall.
+    /// How the rates change.
     pub schedule: Schedule,
+    /// Episodes in which the rates rise to their full height.
+    pub warmup_episodes: u64,
+    /// With `schedule = "step"`: the rates fall after every so many episodes.
+    pub step_every: u64,
+    /// With `schedule = "step"`: by this factor.
+    pub step_factor: f64,
+    /// Decoupled weight decay of the network (AdamW); 0 means none.
+    pub weight_decay: f64,
+    /// The share of the old average that each step keeps in the running average of the weights (EMA), e.g. 0.999. The
+    /// average is validated, tested and saved as the best model. 0 means none.
+    pub ema: f64,
+    /// By what the best model is chosen.
+    pub select: Select,
     /// Validate every so many episodes; 0 means never (the last model is then also the best). Unset means five times in
     /// the run, or every 500 episodes where that is more often.
     pub validate_every: Option<u64>,
@@ -141,6 +193,12 @@ pub struct TrainConfig {
     pub validate_from: u64,
     /// Episodes of one validation.
     pub validate_episodes: u64,
+    /// Classes of a validation episode; unset means as trained.
+    pub validate_way: Option<usize>,
+    /// Support images of each class in it; unset means as trained.
+    pub validate_shot: Option<usize>,
+    /// Query images of each class in it; unset means as trained.
+    pub validate_query: Option<usize>,
     /// Save `last.safetensors` every so many episodes.
     pub save_every: u64,
     /// Save it also when so many minutes went by since the last time; 0 means by episodes alone.
@@ -162,12 +220,53 @@ impl Default for TrainConfig {
             learning_rate: 1e-3,
             kernel_learning_rate: 1e-2,
             schedule: Schedule::Constant,
+            warmup_episodes: 0,
+            step_every: 10_000,
+            step_factor: 0.1,
+            weight_decay: 0.0,
+            ema: 0.0,
+            select: Select::Accuracy,
             validate_every: None,
             validate_from: 0,
             validate_episodes: 100,
+            validate_way: None,
+            validate_shot: None,
+            validate_query: None,
             save_every: 500,
             save_minutes: 2.0,
         }
+    }
+}
+
+/// Of which classes the episodes are that scalars are fitted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FitSplit {
+    /// The training classes, which the network knows.
+    #[default]
+    Train,
+    /// The validation classes. The figures of a model fitted so are those of a tuned model.
+    Validation,
+}
+
+/// `[fit]`: the episodes of a phase of kind `fit-scalars`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FitConfig {
+    /// Episodes in all.
+    pub episodes: u64,
+    /// Their classes and support images of each, `[[way, shot], ...]`; empty means the shape of `[episode]`. The queries of
+    /// each class are those of `[episode]`.
+    pub shapes: Vec<[usize; 2]>,
+    /// Of which classes.
+    pub split: FitSplit,
+    /// Steps of the quasi-Newton method at most.
+    pub iterations: usize,
+}
+
+impl Default for FitConfig {
+    fn default() -> Self {
+        FitConfig { episodes: 200, shapes: Vec::new(), split: FitSplit::Train, iterations: 100 }
     }
 }
 
@@ -196,8 +295,13 @@ impl Default for TestConfig {
 impl Config {
     /// Reads a file and applies `key=value` settings in order, e.g. `train.episodes=500`.
     pub fn load(path: &Path, settings: &[String]) -> Result<Config> {
+        Config::load_by(path, settings, None)
+    }
+
+    /// As [`Config::load`], by `method` in place of the file's.
+    pub fn load_by(path: &Path, settings: &[String], method: Option<MethodName>) -> Result<Config> {
         let text = std::fs::read_to_string(path).map_err(io("read the config", path))?;
-        Config::parse(&text, settings).map_err(|e| in_file(path, e))
+        Config::read(&text, settings, method, false).map_err(|e| in_file(path, e))
     }
 
     /// The config that a run wrote, with settings. Earlier versions wrote the tables of all methods: those of others are
@@ -210,16 +314,16 @@ impl Config {
     /// Parses TOML text and applies settings. What belongs to another method has no effect and is refused: each such
     /// setting, and each such table of a text that names its method. A text without the key `method` is for any method.
     pub fn parse(text: &str, settings: &[String]) -> Result<Config> {
-        Config::read(text, settings, false)
+        Config::read(text, settings, None, false)
     }
 
     /// [`Config::load_saved`] from text.
     pub fn parse_saved(text: &str, settings: &[String]) -> Result<Config> {
-        Config::read(text, settings, true)
+        Config::read(text, settings, None, true)
     }
 
-    /// `saved`: whether a run wrote the text.
-    fn read(text: &str, settings: &[String], saved: bool) -> Result<Config> {
+    /// `method`: in place of that of the text. `saved`: whether a run wrote the text.
+    fn read(text: &str, settings: &[String], method: Option<MethodName>, saved: bool) -> Result<Config> {
         let mut table: toml::Table =
             text.parse().map_err(|e: toml::de::Error| Error::Config(e.to_string()))?;
         let any_method = saved || !table.contains_key("method");
@@ -228,6 +332,9 @@ impl Config {
             MethodName::all().filter(|method| table.contains_key(method.name())).collect();
         for setting in settings {
             apply(&mut table, setting)?;
+        }
+        if let Some(method) = method {
+            table.insert("method".into(), toml::Value::String(method.name().into()));
         }
         let method = chosen(&table)?;
         for other in written.into_iter().filter(|&other| other != method) {
@@ -246,12 +353,29 @@ impl Config {
                 _ => {}
             }
         }
+        let config = Config::from_table(table)?;
+        phase::phases(&config)?;
+        Ok(config)
+    }
+
+    /// From a parsed table; unknown keys, wrong types and values out of range get a sentence. Tables of methods that are not
+    /// chosen are left out.
+    pub(crate) fn from_table(mut table: toml::Table) -> Result<Config> {
+        let method = chosen(&table)?;
         let own = settings_of(method, table.get(method.name()))?;
         table.retain(|key, _| key != "method" && key.parse::<MethodName>().is_err());
-        let mut config: Config = serde_path(table)?;
+        let mut config = Config::deserialize(table).map_err(|e| {
+            let plain = e.to_string().trim().to_string();
+            if suggestion(e.message()).is_some() { explained(e.message()) } else { Error::Config(plain) }
+        })?;
         config.method = own;
         config.check()?;
         Ok(config)
+    }
+
+    /// The config with settings applied.
+    pub fn changed(&self, settings: &[String]) -> Result<Config> {
+        Config::parse_saved(&self.to_toml(), settings)
     }
 
     /// The config with every key written out.
@@ -269,6 +393,10 @@ impl Config {
             ("train.episodes", self.train.episodes),
             ("train.episodes_per_step", self.train.episodes_per_step),
             ("train.save_every", self.train.save_every),
+            ("train.step_every", self.train.step_every),
+            ("fit.episodes", self.fit.episodes),
+            ("train.validate_shot", self.train.validate_shot.unwrap_or(1) as u64),
+            ("train.validate_query", self.train.validate_query.unwrap_or(1) as u64),
             ("train.validate_episodes", self.train.validate_episodes),
             ("test.batches", self.test.batches),
             ("test.episodes", self.test.episodes),
@@ -281,9 +409,30 @@ impl Config {
         if self.episode.way < 2 {
             return Err(Error::Config(format!("episode.way = {}: it must be at least 2", self.episode.way)));
         }
+        if let Some(way) = self.train.validate_way.filter(|way| *way < 2) {
+            return Err(Error::Config(format!("train.validate_way = {way}: it must be at least 2")));
+        }
+        if let Some([way, shot]) = self.fit.shapes.iter().find(|[way, shot]| *way < 2 || *shot == 0) {
+            return Err(Error::Config(format!(
+                "fit.shapes has [{way}, {shot}]: a shape is [classes, images of each], at least [2, 1]"
+            )));
+        }
+        if !(0.0..1.0).contains(&self.train.ema) {
+            return Err(Error::Config(format!(
+                "train.ema = {}: it must be at least 0 (no average) and less than 1, e.g. 0.999",
+                self.train.ema
+            )));
+        }
+        if !(0.0..f64::INFINITY).contains(&self.train.weight_decay) {
+            return Err(Error::Config(format!(
+                "train.weight_decay = {}: it must be a number of at least 0",
+                self.train.weight_decay
+            )));
+        }
         let positive = [
             ("train.learning_rate", self.train.learning_rate),
             ("train.kernel_learning_rate", self.train.kernel_learning_rate),
+            ("train.step_factor", self.train.step_factor),
         ];
         // Ten years: what `Duration` holds for certain.
         if !(0.0..=5_256_000.0).contains(&self.train.save_minutes) {
@@ -356,10 +505,12 @@ fn apply(table: &mut toml::Table, setting: &str) -> Result<()> {
     let mut path: Vec<&str> = key.trim().split('.').collect();
     let last = path.pop().unwrap_or_default();
     let mut at = table;
-    for part in path {
+    let mut path = path.into_iter();
+    while let Some(part) = path.next() {
         let next = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
         at = match next {
             toml::Value::Table(inner) => inner,
+            toml::Value::Array(phases) => phase_named(phases, path.next().unwrap_or_default(), setting)?,
             _ => return Err(Error::Config(format!("--set {setting}: `{part}` is a value, not a table"))),
         };
     }
@@ -367,14 +518,24 @@ fn apply(table: &mut toml::Table, setting: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deserialises, and where a key or a name is unknown says which one was probably meant.
-fn serde_path(table: toml::Table) -> Result<Config> {
-    Config::deserialize(table).map_err(|e| {
-        let message = e.message().to_string();
-        Error::Config(match suggestion(&message) {
-            Some((wrong, right)) => format!("unknown name `{wrong}`; did you mean `{right}`? ({message})"),
-            None => e.to_string().trim().to_string(),
-        })
+/// The phase of this name, or of this number from 1.
+fn phase_named<'a>(phases: &'a mut [toml::Value], name: &str, setting: &str) -> Result<&'a mut toml::Table> {
+    let named = |phase: &toml::Value| phase.get("name").and_then(toml::Value::as_str) == Some(name);
+    let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let place = phases.iter().position(named).or(number);
+    let found = place.and_then(|place| phases.get_mut(place)).and_then(toml::Value::as_table_mut);
+    found.ok_or_else(|| {
+        Error::Config(format!(
+            "--set {setting}: there is no phase `{name}`; give its name, or its number from 1"
+        ))
+    })
+}
+
+/// An error of serde as a sentence: where a key or a name is unknown, with the one that was probably meant.
+pub(crate) fn explained(message: &str) -> Error {
+    Error::Config(match suggestion(message) {
+        Some((wrong, right)) => format!("unknown name `{wrong}`; did you mean `{right}`? ({message})"),
+        None => message.to_string(),
     })
 }
 

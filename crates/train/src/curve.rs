@@ -3,13 +3,15 @@
 use crate::error::{Error, Result, io};
 use std::path::Path;
 
-/// Points `(episode, accuracy)`.
+/// Points `(episode, value)`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Curve {
-    /// Of training steps.
-    pub steps: Vec<(f64, f64)>,
-    /// Of validations that gave an accuracy.
-    pub validations: Vec<(f64, f64)>,
+    /// The loss of training steps.
+    pub losses: Vec<(f64, f64)>,
+    /// The accuracy of validations that gave one.
+    pub accuracies: Vec<(f64, f64)>,
+    /// Their NLL.
+    pub nlls: Vec<(f64, f64)>,
 }
 
 impl Curve {
@@ -21,12 +23,14 @@ impl Curve {
         for line in text.lines() {
             let line: serde_json::Value = serde_json::from_str(line)
                 .map_err(|e| Error::Run(format!("{} has a damaged line: {e}", path.display())))?;
-            let number = |key: &str| line[key].as_f64().unwrap_or(f64::NAN);
-            let point = (number("episode"), number("accuracy"));
-            if line["kind"] != "validation" {
-                curve.steps.push(point);
-            } else if point.1.is_finite() {
-                curve.validations.push(point);
+            let point = |key: &str| Some((line["episode"].as_f64()?, line[key].as_f64()?));
+            match line["kind"].as_str() {
+                Some("step") => curve.losses.extend(point("loss")),
+                Some("validation") => {
+                    curve.accuracies.extend(point("accuracy"));
+                    curve.nlls.extend(point("nll"));
+                }
+                _ => {}
             }
         }
         Ok(curve)

@@ -38,11 +38,7 @@ pub fn evaluate(
     episodes: &[Episode],
     stop: &AtomicBool,
 ) -> Result<Vec<Answer>> {
-    let mut items: Vec<usize> = episodes.iter().flat_map(Episode::items).collect();
-    items.sort_unstable();
-    items.dedup();
-    let embedded = embed_until(method, split, transform, &items, stop)?;
-    let row_of: HashMap<usize, usize> = items.iter().enumerate().map(|(row, item)| (*item, row)).collect();
+    let embedded = embed_items(method, split, transform, episodes, stop)?;
     episodes
         .par_iter()
         .enumerate()
@@ -50,7 +46,7 @@ pub fn evaluate(
             go_on(stop)?;
             let (items, labels) = (episode.items(), episode.labels());
             let part = |rows: &[usize]| -> (Rows, Vec<usize>) {
-                let own: Vec<usize> = rows.iter().map(|&r| row_of[&items[r]]).collect();
+                let own: Vec<usize> = rows.iter().map(|&r| items[r]).collect();
                 (embedded.select(&own), rows.iter().map(|&r| labels[r]).collect())
             };
             let (support, support_labels) = part(&episode.support_rows());
@@ -61,6 +57,35 @@ pub fn evaluate(
             Ok(Answer { prediction, labels })
         })
         .collect()
+}
+
+/// The items of some episodes as the method keeps them, each item once.
+pub struct EmbeddedItems {
+    rows: Rows,
+    row_of: HashMap<usize, usize>,
+}
+
+impl EmbeddedItems {
+    /// The rows of these items, in this order.
+    pub fn select(&self, items: &[usize]) -> Rows {
+        self.rows.select(&items.iter().map(|item| self.row_of[item]).collect::<Vec<_>>())
+    }
+}
+
+/// Sends every item of `episodes` through the network once.
+pub fn embed_items(
+    method: &dyn Method,
+    split: &Split,
+    transform: &Transform,
+    episodes: &[Episode],
+    stop: &AtomicBool,
+) -> Result<EmbeddedItems> {
+    let mut items: Vec<usize> = episodes.iter().flat_map(Episode::items).collect();
+    items.sort_unstable();
+    items.dedup();
+    let rows = embed_until(method, split, transform, &items, stop)?;
+    let row_of = items.iter().enumerate().map(|(row, item)| (*item, row)).collect();
+    Ok(EmbeddedItems { rows, row_of })
 }
 
 fn go_on(stop: &AtomicBool) -> Result<()> {

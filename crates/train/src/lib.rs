@@ -1,22 +1,26 @@
 //! Training, testing and calibrating a few-shot method: config, run folder, loop, checkpoints, evaluation, reports.
 
 pub mod atomic;
-pub mod batches;
+mod average;
 pub mod bench;
 pub mod calibration;
 pub mod checkpoint;
+mod class_batches;
 pub mod compare;
 pub mod config;
 pub mod curve;
+pub mod episodes;
 mod error;
 pub mod evaluate;
 pub mod events;
+pub mod phase;
 pub mod plot;
+pub mod protocol;
 pub mod report;
 pub mod run;
+pub mod run_data;
 pub mod run_folder;
-pub mod tasks;
-pub mod testing;
+pub mod schedule;
 pub mod trainer;
 
 pub use error::{Error, Result};

@@ -8,9 +8,9 @@ use crate::plot::{
     Block, EpisodePlot, LineChart, PlotClass, PlotQuery, ReliabilityPanel, Report, Section, Series,
     Thumbnail, reliability_diagrams,
 };
+use crate::protocol::TestReport;
 use crate::run::Model;
 use crate::run_folder::RunFolder;
-use crate::testing::TestReport;
 use siskin_calib::{PAPER_BINS, Reliability};
 use siskin_data::random::stream;
 use siskin_data::{Episode, Items, Split, Transform};
@@ -60,7 +60,7 @@ impl Page<'_> {
                 blocks: vec![self.reliability()?],
             },
             Section { heading: "An episode".into(), blocks: vec![self.episode()?] },
-            Section { heading: "Training".into(), blocks: vec![self.curve()?] },
+            Section { heading: "Training".into(), blocks: self.curves()? },
             Section { heading: "The config".into(), blocks: vec![Block::Code(self.model.config.to_toml())] },
         ];
         Ok(Report { title: "Siskin report".into(), subtitle: what, sections }.html())
@@ -132,23 +132,32 @@ impl Page<'_> {
         Ok(Block::Chart { svg, caption: String::new() })
     }
 
-    /// Accuracy in training (a moving mean) and in validation.
-    fn curve(&self) -> Result<Block> {
-        let Curve { steps, validations } = Curve::read(self.folder.path())?;
-        let smooth = steps
+    /// The loss in training (a moving mean), and accuracy and NLL in validation.
+    fn curves(&self) -> Result<Vec<Block>> {
+        let Curve { losses, accuracies, nlls } = Curve::read(self.folder.path())?;
+        let smooth = losses
             .chunks(SMOOTHING)
             .map(|c| (c[c.len() - 1].0, c.iter().map(|p| p.1).sum::<f64>() / c.len() as f64))
             .collect();
-        let chart = LineChart {
-            title: String::new(),
-            x_name: "training episodes".into(),
-            y_name: "accuracy".into(),
-            series: vec![
-                Series { name: "training".into(), points: smooth, spread: vec![] },
-                Series { name: "validation".into(), points: validations, spread: vec![] },
-            ],
+        let chart = |y_name: &str, series: Vec<(&str, Vec<(f64, f64)>)>, caption: String| {
+            let series =
+                series.into_iter().map(|(name, points)| Series { name: name.into(), points, spread: vec![] });
+            let chart = LineChart {
+                title: String::new(),
+                x_name: "training episodes".into(),
+                y_name: y_name.into(),
+                series: series.collect(),
+            };
+            Block::Chart { svg: chart.svg(), caption }
         };
-        Ok(Block::Chart { svg: chart.svg(), caption: format!("Training: mean of {SMOOTHING} steps.") })
+        Ok(vec![
+            chart("accuracy", vec![("validation", accuracies)], String::new()),
+            chart(
+                "loss and NLL",
+                vec![("training loss", smooth), ("validation NLL", nlls)],
+                format!("Training: mean of {SMOOTHING} steps."),
+            ),
+        ])
     }
 }
 

@@ -1,30 +1,34 @@
 //! A run from its config or its folder: data, method and trainer put together.
 
+use crate::average::without_average;
 use crate::checkpoint;
-use crate::config::Config;
+use crate::config::{BackboneConfig, Config};
+use crate::episodes::PhaseEpisodes;
 use crate::error::Result;
+use crate::phase::{Phase, phases};
+use crate::run_data::RunData;
 use crate::run_folder::RunFolder;
-use crate::tasks::{TaskData, TrainingTasks};
-use crate::trainer::{Event, Outcome, Trainer};
+use crate::trainer::{Event, Outcome, Trainer, phase_at};
 use siskin_data::{Channels, Opener, SplitName};
 use siskin_methods::{Method, Setup, StepReport};
-use siskin_nn::{Architecture, DeviceChoice, Network, Precision};
+use siskin_nn::{Architecture, DeviceChoice, Network};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// A training run.
 pub struct Run {
     config: Config,
+    phases: Vec<Phase>,
     folder: RunFolder,
-    data: TaskData,
-    tasks: TrainingTasks,
+    data: RunData,
+    episodes: PhaseEpisodes,
     trainer: Trainer,
 }
 
 impl Run {
     /// A new run in the folder `out`.
     pub fn start(out: &Path, config: Config, opener: &Opener<'_>) -> Result<Run> {
-        let data = TaskData::open(&config, channels(&config)?, opener)?;
+        let data = RunData::open(&config, channels(&config), opener)?;
         if data.drops_colour() {
             opener.progress.note(&format!(
                 "Note: these images have colours, but {} sees their first channel (red) alone. For colour photos set \
@@ -32,45 +36,69 @@ impl Run {
                 config.backbone.name
             ));
         }
-        let mut method = new_method(&config, &data)?;
-        if let Some(weights) = &config.backbone.weights {
-            put_weights(method.as_mut(), architecture(&config)?, Path::new(weights))?;
+        let phases = phases(&config)?;
+        // What a later phase cannot do is said now, not after hours.
+        for phase in &phases {
+            PhaseEpisodes::new(phase, data.clone(), new_method(&phase.config, &data)?.trains_on())?;
         }
-        let tasks = TrainingTasks::new(&config, data.clone(), method.trains_on())?;
+        let mut method = new_method(&phases[0].config, &data)?;
+        if let Some(weights) = &config.backbone.weights {
+            put_weights(method.as_mut(), config.backbone.name, Path::new(weights))?;
+        }
+        let episodes = PhaseEpisodes::new(&phases[0], data.clone(), method.trains_on())?;
         let folder = RunFolder::create(out, &config, &data.hash)?;
         let trainer = Trainer::start(folder.clone(), &config, &data.hash, method)?;
-        Ok(Run { config, folder, data, tasks, trainer })
+        Ok(Run { config, phases, folder, data, episodes, trainer })
     }
 
     /// The run in `folder`, from its newest checkpoint.
     pub fn resume(folder: &Path, opener: &Opener<'_>) -> Result<Run> {
         let folder = RunFolder::open(folder)?;
         let config = folder.config()?;
-        let data = TaskData::open(&config, channels(&config)?, opener)?;
-        let method = new_method(&config, &data)?;
-        let tasks = TrainingTasks::new(&config, data.clone(), method.trains_on())?;
+        let data = RunData::open(&config, channels(&config), opener)?;
+        let phase = phase_at(&config, checkpoint::load(&folder.newest())?.0.phase)?;
+        let method = new_method(&phase.config, &data)?;
+        let episodes = PhaseEpisodes::new(&phase, data.clone(), method.trains_on())?;
         let trainer = Trainer::resume(folder.clone(), &config, &data.hash, method)?;
-        Ok(Run { config, folder, data, tasks, trainer })
+        let phases = phases(&config)?;
+        Ok(Run { config, phases, folder, data, episodes, trainer })
     }
 
     /// The steps that stopped the run in `folder`, taken again: see [`Trainer::replay`].
     pub fn replay(folder: &Path, opener: &Opener<'_>) -> Result<Vec<(u64, StepReport)>> {
         let folder = RunFolder::open(folder)?;
         let config = folder.config()?;
-        let data = TaskData::open(&config, channels(&config)?, opener)?;
-        let method = new_method(&config, &data)?;
-        let mut tasks = TrainingTasks::new(&config, data, method.trains_on())?;
-        Trainer::replay(&folder, &config, method, &mut tasks)
+        let data = RunData::open(&config, channels(&config), opener)?;
+        let phase = phase_at(&config, checkpoint::load(&folder.diverged())?.0.phase)?;
+        let method = new_method(&phase.config, &data)?;
+        let mut episodes = PhaseEpisodes::new(&phase, data, method.trains_on())?;
+        Trainer::replay(&folder, &phase, method, &mut episodes)
     }
 
-    /// Trains to the end, or until `stop` is set.
+    /// Trains to the end of the last phase, or until `stop` is set.
     pub fn train(&mut self, stop: &AtomicBool, on: &mut dyn FnMut(&Event)) -> Result<Outcome> {
-        self.trainer.run(&mut self.tasks, stop, on)
+        loop {
+            let phase = self.trainer.phase();
+            if let Some(name) = phase.name.clone() {
+                on(&Event::Phase { index: phase.index, count: self.phases.len(), name });
+            }
+            let outcome = self.trainer.run(&mut self.episodes, stop, on)?;
+            let next = self.phases.get(self.trainer.phase().index + 1).cloned();
+            let (Outcome::Finished, Some(next)) = (outcome, next) else { return Ok(outcome) };
+            let method = new_method(&next.config, &self.data)?;
+            self.episodes = PhaseEpisodes::new(&next, self.data.clone(), method.trains_on())?;
+            self.trainer.enter(next, method)?;
+        }
     }
 
-    /// The resolved config.
+    /// The config as it was given: the phases override its keys.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Training episodes of all phases.
+    pub fn length(&self) -> u64 {
+        self.phases.last().map_or(0, Phase::end)
     }
 
     /// Where the run is.
@@ -79,7 +107,7 @@ impl Run {
     }
 
     /// The data of the run.
-    pub fn data(&self) -> &TaskData {
+    pub fn data(&self) -> &RunData {
         &self.data
     }
 
@@ -93,10 +121,10 @@ impl Run {
 pub struct Model {
     /// The method with its learned state.
     pub method: Box<dyn Method>,
-    /// The config of the run, with settings applied.
+    /// The config of the phase that the model comes from, with settings applied.
     pub config: Config,
     /// Its data.
-    pub data: TaskData,
+    pub data: RunData,
     /// Training episodes the model has seen.
     pub episodes: u64,
 }
@@ -105,26 +133,35 @@ impl Model {
     /// The best checkpoint of the run in `folder`, else its newest. `settings` change the config for test, e.g.
     /// `test.way=10` or `cdkt.test_steps=50`.
     pub fn open(folder: &Path, settings: &[String], opener: &Opener<'_>) -> Result<Model> {
+        Model::open_changed(folder, |config| config.changed(settings), opener)
+    }
+
+    /// The same with a config that `change` makes of the run's.
+    pub fn open_changed(
+        folder: &Path,
+        change: impl FnOnce(Config) -> Result<Config>,
+        opener: &Opener<'_>,
+    ) -> Result<Model> {
         let folder = RunFolder::open(folder)?;
-        let config = Config::load_saved(&folder.path().join("config.toml"), settings)?;
-        let data = TaskData::open(&config, channels(&config)?, opener)?;
-        let mut method = new_method(&config, &data)?;
         let path = if folder.best().exists() { folder.best() } else { folder.last() };
         let (position, state) = checkpoint::load(&path)?;
-        method.load_state(&state)?;
+        let config = change(phase_at(&folder.config()?, position.phase)?.config)?;
+        let data = RunData::open(&config, channels(&config), opener)?;
+        let mut method = new_method(&config, &data)?;
+        method.load_state(&without_average(state))?;
         Ok(Model { method, config, data, episodes: position.episode })
     }
 }
 
 /// A fresh method as `config` describes it, for the classes of `data`.
-pub fn new_method(config: &Config, data: &TaskData) -> Result<Box<dyn Method>> {
+pub fn new_method(config: &Config, data: &RunData) -> Result<Box<dyn Method>> {
     method_for(config, data.split(SplitName::Train).classes.len())
 }
 
 /// A fresh method as `config` describes it, for training data of so many classes.
 pub fn method_for(config: &Config, base_classes: usize) -> Result<Box<dyn Method>> {
     let setup = Setup {
-        architecture: architecture(config)?,
+        architecture: config.backbone.name,
         image_size: config.data.image_size as usize,
         way: config.episode.way,
         base_classes,
@@ -148,21 +185,14 @@ fn put_weights(method: &mut dyn Method, architecture: Architecture, path: &Path)
 
 /// The hardware and the precision that `config` names.
 pub fn device(config: &Config) -> Result<DeviceChoice> {
-    let choose = || -> std::result::Result<DeviceChoice, siskin_nn::Error> {
-        let hardware: DeviceChoice = config.backbone.device.parse()?;
-        hardware.with(config.backbone.precision.parse::<Precision>()?, config.backbone.fused)
-    };
-    Ok(choose().map_err(siskin_methods::Error::from)?)
-}
-
-fn architecture(config: &Config) -> Result<Architecture> {
-    Ok(config.backbone.name.parse().map_err(siskin_methods::Error::from)?)
+    let BackboneConfig { device, precision, fused, .. } = config.backbone;
+    Ok(DeviceChoice::from(device).with(precision.into(), fused).map_err(siskin_methods::Error::from)?)
 }
 
 /// The channels the network of `config` takes.
-pub fn channels(config: &Config) -> Result<Channels> {
-    Ok(match architecture(config)?.channels() {
+pub fn channels(config: &Config) -> Channels {
+    match config.backbone.name.channels() {
         1 => Channels::One,
         _ => Channels::Three,
-    })
+    }
 }

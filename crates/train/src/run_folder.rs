@@ -13,6 +13,7 @@ use crate::atomic;
 use crate::config::Config;
 use crate::error::{Error, Result, io};
 use serde::Serialize;
+use siskin_nn::Hardware;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -67,7 +68,7 @@ impl RunFolder {
         }
         std::fs::create_dir_all(path).map_err(io("create the run folder", path))?;
         atomic::write(&path.join("config.toml"), config.to_toml().as_bytes())?;
-        let fused = config.backbone.fused && config.backbone.device == "cpu";
+        let fused = config.backbone.fused && config.backbone.device == Hardware::Cpu;
         let kernels = if fused { siskin_cpu::Isa::detect().name() } else { "burn" };
         let command = std::env::args().collect();
         let record = RunRecord { versions: VERSIONS, kernels, data, command };

@@ -7,7 +7,7 @@ use siskin_data::{Episode, EpisodeClass, EpisodeSpec, Items, ShortClasses, Split
 use siskin_methods::{Features, select};
 use siskin_train::calibration::calibrate;
 use siskin_train::run::Model as TrainedModel;
-use siskin_train::{evaluate, testing};
+use siskin_train::{evaluate, protocol};
 use std::collections::HashMap;
 
 /// Shapes of tasks that a card has calibrations for: classes, labelled images of each.
@@ -120,8 +120,8 @@ fn training_looks(run: &TrainedModel) -> Option<Looks> {
 
 /// Accuracy and calibration by the run's test protocol.
 fn test_facts(run: &TrainedModel) -> anyhow::Result<TestFacts> {
-    let validation = testing::answers(run, SplitName::Val, 1)?;
-    let test = testing::answers(run, SplitName::Test, run.config.test.batches)?;
+    let validation = protocol::answers(run, SplitName::Val, 1)?;
+    let test = protocol::answers(run, SplitName::Test, run.config.test.batches)?;
     let found = calibrate(&validation, &test, false)?;
     let accuracies: Vec<f64> = test.iter().map(|a| a.accuracy()).collect();
     Ok(TestFacts {

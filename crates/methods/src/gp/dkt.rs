@@ -116,7 +116,7 @@ impl GpHead for DktHead {
 
     /// The normalisation learns at the network's pace: it is a layer of the network.
     fn rate(&self, index: usize, rates: Rates) -> f64 {
-        if index <= self.hyper.kernel.raw_scale.len() { rates.kernel } else { rates.network }
+        if index <= self.hyper.kernel.raw_scale.len() { rates.kernel } else { rates.network.learning_rate }
     }
 
     fn named(&self) -> Vec<(String, f64)> {
@@ -252,7 +252,7 @@ mod tests {
         let images = Images::new(&pixels, [6, 1, 28, 28]).unwrap();
         let labels = [0, 0, 0, 1, 1, 1];
         let episode = Episode { images, labels: &labels, support: &[0, 3], query: &[1, 2, 4, 5], way: 2 };
-        let rates = Rates { network: 1e-3, kernel: 1e-2 };
+        let rates = Rates { network: 1e-3.into(), kernel: 1e-2 };
         let mut first = new();
         assert!(first.train_step(&[episode], rates).unwrap().taken);
         let mut second = new();

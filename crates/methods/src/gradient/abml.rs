@@ -280,7 +280,8 @@ impl Method for Abml {
         }
         let report = report.take(&mut self.mean, mean, rates.network);
         if report.taken {
-            self.log_variance.apply(log_variance, rates.network);
+            // Weight decay is for weights, not for their uncertainty.
+            self.log_variance.apply(log_variance, rates.network.learning_rate);
         }
         Ok(report)
     }

@@ -80,7 +80,7 @@ impl<L: ParticleLoss + Send + Sync> Method for ParticleClassifier<L> {
         }
         let report = report.take(&mut self.network, step, rates.network);
         if report.taken {
-            self.adam.step(&mut self.particles, &gradient, |_| rates.network);
+            self.adam.step(&mut self.particles, &gradient, |_| rates.network.learning_rate);
         }
         Ok(report)
     }

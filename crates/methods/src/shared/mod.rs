@@ -4,7 +4,9 @@ pub(crate) mod adam;
 pub(crate) mod episode;
 #[cfg(test)]
 pub(crate) mod golden;
+pub(crate) mod notice;
 pub(crate) mod rows;
+pub(crate) mod scalar_fit;
 pub(crate) mod scores;
 pub(crate) mod setup;
 pub(crate) mod state;

@@ -65,6 +65,11 @@ impl State {
         self.0.push(Tensor { name: name.into(), shape, values, role });
     }
 
+    /// The array of this name.
+    pub fn get(&self, name: &str) -> Option<&Tensor> {
+        self.0.iter().find(|t| t.name == name)
+    }
+
     /// The vector of double-precision numbers named so.
     pub fn f64s(&self, name: &str) -> Result<&[f64]> {
         match self.0.iter().find(|t| t.name == name).map(|t| &t.values) {
@@ -89,13 +94,14 @@ impl State {
     /// Adds a network under a name of its own, for a method with several.
     pub fn push_network_as(&mut self, prefix: &str, network: NetworkState) {
         self.push_training(&format!("{prefix}.steps"), &[network.steps as f64]);
-        self.0.extend(network.tensors.into_iter().map(|t| Tensor {
-            name: format!("{prefix}.{}", t.name),
-            shape: t.shape,
-            values: Values::F32(t.values),
-            // The network lists its parameters, then the moments of its optimiser.
-            role: if t.name.starts_with("adam.") { Role::Training } else { Role::Model },
-        }));
+        for (tensors, role) in [(network.model, Role::Model), (network.moments, Role::Training)] {
+            self.0.extend(tensors.into_iter().map(|t| Tensor {
+                name: format!("{prefix}.{}", t.name),
+                shape: t.shape,
+                values: Values::F32(t.values),
+                role,
+            }));
+        }
     }
 
     /// Puts the weights of a backbone in the place of those of the network that [`State::push_network`] added.
@@ -124,11 +130,11 @@ impl State {
             }
             _ => None,
         });
-        let tensors = tensors.collect();
+        let (moments, model) = tensors.partition(|t: &NamedTensor| siskin_nn::is_moment(&t.name));
         let steps = format!("{prefix}.steps");
         let &[steps] = self.f64s(&steps)? else {
             return Err(Error::State(format!("`{steps}` is not one number")));
         };
-        Ok(NetworkState { tensors, steps: steps as u64 })
+        Ok(NetworkState { model, moments, steps: steps as u64 })
     }
 }

@@ -1,12 +1,12 @@
 //! One training step: its rates, what it did, and whether it is taken.
 
-use siskin_nn::{Head, Network, Step};
+use siskin_nn::{Head, Network, Pace, Step};
 
 /// Learning rates of one step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
-    /// For the network.
-    pub network: f64,
+    /// For the network, with its weight decay.
+    pub network: Pace,
     /// For kernel parameters, temperature and prior mean.
     pub kernel: f64,
 }
@@ -38,10 +38,10 @@ impl StepReport {
     }
 
     /// Takes the step where loss and gradient are finite, else drops it, and says which.
-    pub fn take<H: Head>(mut self, network: &mut Network<H>, step: Step, rate: f64) -> StepReport {
+    pub fn take<H: Head>(mut self, network: &mut Network<H>, step: Step, pace: Pace) -> StepReport {
         self.taken = self.loss.is_finite() && step.non_finite() == 0;
         if self.taken {
-            network.apply(step, rate);
+            network.apply(step, pace);
         }
         self
     }

@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::settings::Settings;
 use crate::shared::scores::Scores;
-use crate::transfer::pretraining::{BaseClassifier, Pretrained};
+use crate::transfer::pretraining::{BaseClassifier, Pretrained, PretrainingSettings};
 use crate::transfer::support_fit::SupportClassifier;
 use crate::{Features, Method, Setup};
 use burn::module::{Module, Param};
@@ -123,10 +123,10 @@ impl SupportClassifier for TaskCosine {
     }
 }
 
-/// `[baseline-plus-plus]` of a config file: there is nothing to choose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct BaselinePlusPlusSettings {}
+/// `[baseline-plus-plus]` of a config file.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BaselinePlusPlusSettings(pub PretrainingSettings);
 
 impl Settings for BaselinePlusPlusSettings {
     const NAME: &'static str = "baseline-plus-plus";
@@ -134,8 +134,12 @@ impl Settings for BaselinePlusPlusSettings {
         "as feature-transfer, with cosines and a scale for each class (Chen et al. 2019)";
     const PAPER: &'static str = "Section 5, Tables 1 and 2";
 
+    fn check(&self) -> Result<()> {
+        self.0.check(Self::NAME)
+    }
+
     fn build(&self, setup: Setup) -> Result<Box<dyn Method>> {
-        Ok(Box::new(BaselinePlusPlus::new(setup)?))
+        Ok(Box::new(BaselinePlusPlus::new(self.0, setup)?))
     }
 }
 

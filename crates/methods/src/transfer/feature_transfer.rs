@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::settings::Settings;
 use crate::shared::scores::Scores;
-use crate::transfer::pretraining::{BaseClassifier, Pretrained};
+use crate::transfer::pretraining::{BaseClassifier, Pretrained, PretrainingSettings};
 use crate::transfer::support_fit::SupportClassifier;
 use crate::{Features, Method, Setup};
 use burn::module::{Module, Param};
@@ -81,10 +81,10 @@ impl SupportClassifier for TaskLinear {
     }
 }
 
-/// `[feature-transfer]` of a config file: there is nothing to choose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct FeatureTransferSettings {}
+/// `[feature-transfer]` of a config file.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FeatureTransferSettings(pub PretrainingSettings);
 
 impl Settings for FeatureTransferSettings {
     const NAME: &'static str = "feature-transfer";
@@ -92,8 +92,12 @@ impl Settings for FeatureTransferSettings {
         "pre-trained classifier; a linear layer is fitted to each support (Chen et al. 2019)";
     const PAPER: &'static str = "Section 5, Tables 1 and 2";
 
+    fn check(&self) -> Result<()> {
+        self.0.check(Self::NAME)
+    }
+
     fn build(&self, setup: Setup) -> Result<Box<dyn Method>> {
-        Ok(Box::new(FeatureTransfer::new(setup)?))
+        Ok(Box::new(FeatureTransfer::new(self.0, setup)?))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Methods that are pre-trained as an ordinary classifier of the base classes and get a new head for each task.
 
 use crate::error::Result;
+use crate::settings::Check;
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
 use crate::shared::tensors::{one_hot, scalar};
@@ -9,10 +10,35 @@ use crate::{Episode, Images, Method, Prediction, Rates, Rows, Setup, StepReport,
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 use siskin_nn::{Head, Init, Network, Step, stream, to_host};
 
-/// Images in a batch of pre-training.
-const BATCH: usize = 16;
+/// How an ordinary classifier of the base classes is trained: the settings of both methods that do it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PretrainingSettings {
+    /// Images in a batch.
+    pub batch_size: usize,
+    /// The share of probability that the target gives to all classes alike, in place of the true class alone.
+    pub label_smoothing: f64,
+}
+
+impl Default for PretrainingSettings {
+    /// As Chen et al. 2019.
+    fn default() -> Self {
+        PretrainingSettings { batch_size: 16, label_smoothing: 0.0 }
+    }
+}
+
+impl PretrainingSettings {
+    /// Whether the values are in their ranges. `method` is the name of the table.
+    pub(crate) fn check(&self, method: &'static str) -> Result<()> {
+        Check { method }
+            .at_least_one(&[("batch_size", self.batch_size)])?
+            .share(&[("label_smoothing", self.label_smoothing)])
+            .map(|_| ())
+    }
+}
 
 /// The head of pre-training, and the head of a task that goes with it.
 pub trait BaseClassifier: Head + Sync {
@@ -32,29 +58,34 @@ pub trait BaseClassifier: Head + Sync {
 /// A backbone pre-trained with a head `H`.
 pub struct Pretrained<H: BaseClassifier> {
     network: Network<H>,
+    settings: PretrainingSettings,
     seed: u64,
 }
 
 impl<H: BaseClassifier> Pretrained<H> {
     /// A fresh model.
-    pub(crate) fn new(setup: Setup) -> Result<Self> {
+    pub(crate) fn new(settings: PretrainingSettings, setup: Setup) -> Result<Self> {
         let dim = setup.architecture.dimension(setup.image_size, setup.image_size)?;
         let network = Network::with_head(setup.architecture, setup.seed, setup.device, |init| {
             H::new(dim, setup.base_classes, init)
         })?;
-        Ok(Pretrained { network, seed: setup.seed })
+        Ok(Pretrained { network, settings, seed: setup.seed })
     }
 }
 
-/// -mean_i log softmax(scores_i)[truth_i].
-fn cross_entropy(scores: Tensor<2>, truth: &[usize]) -> Tensor<1> {
+/// -mean_i sum_k target_ik log softmax(scores_i)[k] with target = (1 - smoothing) one-hot + smoothing / classes.
+fn cross_entropy(scores: Tensor<2>, truth: &[usize], smoothing: f64) -> Tensor<1> {
     let (way, device) = (scores.dims()[1], scores.device());
-    (log_softmax(scores, 1) * one_hot(truth, way, &device)).sum().mul_scalar(-1.0 / truth.len() as f64)
+    let mut target = one_hot(truth, way, &device);
+    if smoothing > 0.0 {
+        target = target.mul_scalar(1.0 - smoothing).add_scalar(smoothing / way as f64);
+    }
+    (log_softmax(scores, 1) * target).sum().mul_scalar(-1.0 / truth.len() as f64)
 }
 
 impl<H: BaseClassifier> Method for Pretrained<H> {
     fn trains_on(&self) -> TrainsOn {
-        TrainsOn::Batches { size: BATCH }
+        TrainsOn::Batches { size: self.settings.batch_size }
     }
 
     fn train_step(&mut self, batches: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
@@ -64,7 +95,7 @@ impl<H: BaseClassifier> Method for Pretrained<H> {
             let (loss, accuracy) = self.network.record(batch.images, &mut step, |body, images, pass| {
                 let scores = body.head.scores(body.features(images, pass)?);
                 let host = Scores { values: to_host(scores.clone().inner()).values, way: batch.way };
-                let loss = cross_entropy(scores, batch.labels);
+                let loss = cross_entropy(scores, batch.labels, self.settings.label_smoothing);
                 let value = scalar(&loss);
                 Ok::<_, crate::Error>((loss, (value, host.accuracy(batch.labels))))
             })?;
@@ -99,6 +130,7 @@ impl<H: BaseClassifier> Method for Pretrained<H> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::Features;
     use crate::shared::golden::{Golden, assert_close};
     use burn::module::Param;
     use burn::tensor::{Device, Gradients, TensorData};
@@ -124,7 +156,7 @@ pub mod tests {
         let device = Device::flex().autodiff();
         let head = head(&golden, &device);
         let x = golden.table("features", 4).to_tensor(&device).require_grad();
-        let loss = cross_entropy(head.scores(x.clone()), &golden.usizes("truth"));
+        let loss = cross_entropy(head.scores(x.clone()), &golden.usizes("truth"), 0.0);
         assert_close("loss", &[scalar(&loss)], &[golden.f64(&format!("{name}.loss"))], 1e-6);
         let grads = loss.backward();
         let dx = x.grad(&grads).unwrap();
@@ -132,5 +164,15 @@ pub mod tests {
             let wanted = golden.f64s(&format!("{name}.d{i}"));
             assert_close(&format!("{name} d{i}"), &to_host(found).values, &wanted, 1e-5);
         }
+    }
+
+    #[test]
+    fn a_smoothed_target_shares_probability_with_all_classes() {
+        let device = Device::flex();
+        let scores = Features { values: vec![0.5, -1.0, 2.0], rows: 1, dim: 3 };
+        let log_p = |c: usize| scores.values[c] - scores.values.iter().map(|s| s.exp()).sum::<f64>().ln();
+        let found = scalar(&cross_entropy(scores.to_tensor(&device), &[1], 0.3));
+        let wanted = -(0.7 * log_p(1) + 0.1 * (log_p(0) + log_p(1) + log_p(2)));
+        assert!((found - wanted).abs() < 1e-6, "{found} {wanted}");
     }
 }

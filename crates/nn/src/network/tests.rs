@@ -75,8 +75,9 @@ fn several_episodes_average_and_absorb_in_order() {
     assert_eq!(step.episodes(), 2);
     twice.apply(step, 1e-3);
     // The mean of two equal gradients is that gradient; the running statistics move twice.
-    for (a, b) in once.state().tensors.iter().zip(&twice.state().tensors) {
-        if a.name.contains("running") && !a.name.starts_with("adam") {
+    let all = |network: &Network| [network.state().model, network.state().moments].concat();
+    for (a, b) in all(&once).iter().zip(&all(&twice)) {
+        if a.name.contains("running") {
             assert_ne!(a.values, b.values, "{}", a.name);
         } else {
             assert_eq!(a.values, b.values, "{}", a.name);
@@ -162,24 +163,24 @@ fn a_state_that_does_not_fit_changes_nothing() {
     let mut network = small(0);
     let before = network.state();
     let mut missing = before.clone();
-    let gone = missing.tensors.remove(3);
+    let gone = missing.model.remove(3);
     let error = network.load_state(missing.clone()).unwrap_err().to_string();
     assert!(error.contains(&gone.name), "{error}");
     let mut shape = before.clone();
-    shape.tensors[0].shape.reverse();
+    shape.model[0].shape.reverse();
     assert!(matches!(network.load_state(shape), Err(Error::TensorShape { .. })));
     let mut short = before.clone();
-    short.tensors[0].values.pop();
+    short.model[0].values.pop();
     assert!(matches!(network.load_state(short), Err(Error::TensorLength { .. })));
     let mut extra = before.clone();
-    extra.tensors.push(NamedTensor { name: "blocks.9.conv.weight".into(), ..gone.clone() });
+    extra.model.push(NamedTensor { name: "blocks.9.conv.weight".into(), ..gone.clone() });
     let error = network.load_state(extra).unwrap_err().to_string();
     assert!(error.contains("blocks.9.conv.weight"), "{error}");
     let mut twice = before.clone();
-    twice.tensors.push(gone);
+    twice.model.push(gone);
     assert!(matches!(network.load_state(twice), Err(Error::DuplicateTensor { .. })));
     let mut moment = before.clone();
-    moment.tensors.pop();
+    moment.moments.pop();
     assert!(matches!(network.load_state(moment), Err(Error::MissingTensor { .. })));
     assert_eq!(network.state(), before);
 }
@@ -191,5 +192,26 @@ fn parameters_stay_trainable_and_buffers_stay_buffers() {
     let slots = crate::state::slots(network.backbone());
     for slot in slots {
         assert_eq!(slot.trained, !slot.name.contains("running"), "{}", slot.name);
+    }
+}
+
+#[test]
+fn weight_decay_shrinks_weights_and_leaves_biases() {
+    let pixels = pixels(SHAPE);
+    let images = Images::new(&pixels, SHAPE).unwrap();
+    let step = |weight_decay: f64| {
+        let mut network = small(4);
+        let before = network.state().model;
+        let mut step = Step::default();
+        network.episode(images, &mut step, half_square).unwrap();
+        network.apply(step, Pace { learning_rate: 1e-2, weight_decay });
+        (before, network.state().model)
+    };
+    let ((before, plain), (_, decayed)) = (step(0.0), step(0.5));
+    for ((before, plain), decayed) in before.iter().zip(&plain).zip(&decayed) {
+        let share = if plain.shape.len() > 1 { 0.005 } else { 0.0 };
+        for ((b, p), d) in before.values.iter().zip(&plain.values).zip(&decayed.values) {
+            assert!((p - share * b - d).abs() < 1e-6, "{}: {p} {d}", plain.name);
+        }
     }
 }

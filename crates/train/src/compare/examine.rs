@@ -1,14 +1,15 @@
 //! One method's part: its run brought to the end, its answers to the test episodes.
 
 use crate::calibration::{Calibrated, calibrate};
-use crate::checkpoint;
-use crate::config::Config;
+use crate::checkpoint::{self, Position};
+use crate::config::{Config, TestConfig};
+use crate::episodes::test_spec;
 use crate::error::{Error, Result};
 use crate::evaluate::Answer;
+use crate::phase::{PhaseKind, phases};
+use crate::protocol::{self, TestReport};
 use crate::run::{Model, Run};
 use crate::run_folder::RunFolder;
-use crate::tasks::test_spec;
-use crate::testing::{self, TestReport};
 use siskin_data::{Episode, Opener, SplitName};
 use std::path::{Path, PathBuf};
 
@@ -48,40 +49,43 @@ pub fn unfinished(folder: &Path, config: &Config, opener: &Opener<'_>) -> Result
             changed.join(", ")
         )));
     }
-    let complete = run.best().exists() && checkpoint::load(&run.last())?.0.episode >= config.train.episodes;
+    let complete = run.best().exists() && is_complete(&found, &checkpoint::load(&run.last())?.0)?;
     if complete { Ok(None) } else { Run::resume(folder, opener).map(Some) }
 }
 
-/// The settings that make every method meet the test episodes of `config`.
-pub fn test_settings(config: &Config) -> Vec<String> {
-    let (spec, test) = (test_spec(config), &config.test);
-    [
-        ("way", spec.way.max() as u64),
-        ("shot", spec.shot.max() as u64),
-        ("query", spec.query as u64),
-        ("episodes", test.episodes),
-        ("batches", test.batches),
-    ]
-    .map(|(key, value)| format!("test.{key}={value}"))
-    .to_vec()
+/// Whether nothing is left to do in a run that stands at `position`.
+fn is_complete(config: &Config, position: &Position) -> Result<bool> {
+    let last = phases(config)?.pop();
+    Ok(last.is_some_and(|last| {
+        let done = last.kind == PhaseKind::Train || position.fitted;
+        position.phase == last.index && position.episode >= last.end() && done && !position.validation_due
+    }))
 }
 
-/// Tests and calibrates the run in `folder`. `settings` change its config, as [`test_settings`] gives them.
-pub fn examine(name: &str, folder: &Path, settings: &[String], opener: &Opener<'_>) -> Result<Examined> {
-    let model = Model::open(folder, settings, opener)?;
+/// The test of `config`, with its episodes written out, so that every method meets the same ones.
+pub fn same_test(config: &Config) -> Result<TestConfig> {
+    let last = phases(config)?.pop().map_or_else(|| config.clone(), |phase| phase.config);
+    let spec = test_spec(&last);
+    Ok(TestConfig { way: Some(spec.way.max()), shot: Some(spec.shot.max()), ..last.test })
+}
+
+/// Tests and calibrates the run in `folder` by the test that [`same_test`] gives.
+pub fn examine(name: &str, folder: &Path, test: &TestConfig, opener: &Opener<'_>) -> Result<Examined> {
+    let by_test = |config: Config| Ok(Config { test: test.clone(), ..config });
+    let model = Model::open_changed(folder, by_test, opener)?;
     let batches = model.config.test.batches;
-    let validation = testing::answers(&model, SplitName::Val, 1)?;
-    let answers = testing::answers(&model, SplitName::Test, batches)?;
+    let validation = protocol::answers(&model, SplitName::Val, 1)?;
+    let answers = protocol::answers(&model, SplitName::Test, batches)?;
     let items = &model.data.split(SplitName::Test).items;
     Ok(Examined {
         name: name.into(),
         folder: folder.into(),
-        test: testing::report(&model, &answers)?,
+        test: protocol::report(&model, &answers)?,
         calibrated: calibrate(&validation, &answers, false)?,
         extra_memory_mib: model.method.extra_memory_mib(),
         answers,
         data: (items.name().into(), items.content_hash().to_hex().to_string()),
-        episodes: testing::episodes(&model, SplitName::Test, batches)?,
+        episodes: protocol::episodes(&model, SplitName::Test, batches)?,
     })
 }
 
@@ -155,7 +159,8 @@ mod tests {
     #[test]
     fn the_test_of_a_config_is_that_of_any_method() {
         let config = Config::parse("[episode]\nway = 7\n[test]\nshot = 3\nepisodes = 11\n", &[]).unwrap();
-        let again = Config::parse("[episode]\nway = 2\n", &test_settings(&config)).unwrap();
+        let again = Config::parse("[episode]\nway = 2\n", &[]).unwrap();
+        let again = Config { test: same_test(&config).unwrap(), ..again };
         assert_eq!(test_spec(&again), test_spec(&config));
         assert_eq!((again.test.episodes, again.test.batches), (11, 5));
     }

@@ -65,7 +65,7 @@ impl Compared {
     /// Validation accuracy of every method.
     fn curves(&self) -> Result<Block> {
         let series = self.examined.iter().map(|e| {
-            let points = Curve::read(&e.folder)?.validations;
+            let points = Curve::read(&e.folder)?.accuracies;
             Ok(Series { name: e.name.clone(), points, spread: vec![] })
         });
         let chart = LineChart {

@@ -1,14 +1,28 @@
 use super::*;
-use siskin_methods::{Episode, Features, Images, Prediction, Rows, State, Task};
+use crate::episodes::TrainingEpisode;
+use siskin_methods::{
+    Episode, FeatureEpisode, Features, Images, Notice, Prediction, Rows, ScalarFit, State, Task,
+};
 use std::path::Path;
 
-/// A method whose whole state is one number that depends on every step taken.
-struct Counter(f64);
+/// A method whose whole state is one number that depends on every step taken. Episode `first` has the label `first`.
+struct Counter {
+    x: f64,
+    bad: Vec<u64>,
+}
+
+fn counter(x: f64) -> Box<Counter> {
+    Box::new(Counter { x, bad: Vec::new() })
+}
 
 impl Method for Counter {
-    fn train_step(&mut self, _: &[Episode<'_>], rates: Rates) -> siskin_methods::Result<StepReport> {
-        self.0 = (self.0 * 1.1 + rates.network).sin();
-        Ok(StepReport { loss: self.0, accuracy: Some(0.5), taken: true })
+    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> siskin_methods::Result<StepReport> {
+        let first = episodes[0].labels[0] as u64;
+        if self.bad.contains(&first) {
+            return Ok(StepReport { loss: f64::NAN, accuracy: None, taken: false });
+        }
+        self.x = (self.x * 1.1 + rates.network.learning_rate + first as f64).sin();
+        Ok(StepReport { loss: self.x, accuracy: Some(0.5), taken: true })
     }
     fn embed(&self, _: Images<'_>) -> siskin_methods::Result<Rows> {
         Ok(Rows::Features(Features { values: vec![], rows: 0, dim: 1 }))
@@ -17,34 +31,38 @@ impl Method for Counter {
         Ok(Prediction { probabilities: vec![], way: task.way, latent: None })
     }
     fn scalars(&self) -> Vec<(String, f64)> {
-        vec![("x".into(), self.0)]
+        vec![("x".into(), self.x)]
+    }
+    fn notice(&self) -> Option<Notice> {
+        (self.x < -0.9).then_some(Notice::KernelIsIdentity)
+    }
+    fn fit_scalars(&mut self, _: &[FeatureEpisode], _: usize) -> siskin_methods::Result<Option<ScalarFit>> {
+        self.x += 10.0;
+        Ok(Some(ScalarFit { before: 1.0, after: 0.5, iterations: 3, converged: true }))
     }
     fn state(&self) -> State {
         let mut state = State::default();
-        state.push_f64("x", &[self.0]);
+        state.push_f64("x", &[self.x]);
         state
     }
     fn load_state(&mut self, state: &State) -> siskin_methods::Result<()> {
-        self.0 = state.f64s("x")?[0];
+        self.x = state.f64s("x")?[0];
         Ok(())
     }
 }
 
-/// Steps at the listed episodes have no finite gradient; the first `stopped` validations are stopped, the next `blind` ones
-/// have no finite prediction.
+/// The first `stopped` validations are stopped, the next `blind` ones have no finite prediction.
 #[derive(Default)]
 struct Script {
-    bad: Vec<u64>,
     blind: usize,
     stopped: usize,
 }
 
-impl Tasks for Script {
-    fn step(&mut self, method: &mut dyn Method, first: u64, _: u64, rates: Rates) -> Result<StepReport> {
-        if self.bad.contains(&first) {
-            return Ok(StepReport { loss: f64::NAN, accuracy: None, taken: false });
-        }
-        Ok(method.train_step(&[], Rates { network: rates.network + first as f64, ..rates })?)
+impl Episodes for Script {
+    fn training(&mut self, first: u64, _: u64) -> Result<Vec<TrainingEpisode>> {
+        let (shape, labels) = ([1, 1, 1, 1], vec![first as usize]);
+        let (support, query) = (vec![], vec![0]);
+        Ok(vec![TrainingEpisode { shape, pixels: vec![0.0], labels, support, query, way: 2 }])
     }
     fn validate(&mut self, method: &dyn Method, _: &AtomicBool) -> Result<Validation> {
         if self.stopped > 0 {
@@ -55,7 +73,11 @@ impl Tasks for Script {
             self.blind -= 1;
             return Ok(Validation::NotFinite);
         }
-        Ok(Validation::Accuracy(method.scalars()[0].1))
+        let x = method.scalars()[0].1;
+        Ok(Validation::Measured { accuracy: x, nll: x.abs() })
+    }
+    fn features(&mut self, _: &dyn Method, _: &AtomicBool) -> Result<Vec<FeatureEpisode>> {
+        Ok(Vec::new())
     }
 }
 
@@ -69,9 +91,9 @@ fn config() -> Config {
 fn train(folder: &Path, stops: &[usize], bad: Vec<u64>) -> Result<()> {
     let config = config();
     let mut run = RunFolder::create(folder, &config, "data")?;
-    let mut tasks = Script { bad, ..Script::default() };
+    let mut tasks = Script::default();
     for (part, steps) in stops.iter().chain([&usize::MAX]).enumerate() {
-        let method = Box::new(Counter(0.3));
+        let method = Box::new(Counter { x: 0.3, bad: bad.clone() });
         let mut trainer = match part {
             0 => Trainer::start(run.clone(), &config, "data", method)?,
             _ => Trainer::resume(run.clone(), &config, "data", method)?,
@@ -116,17 +138,17 @@ fn a_validation_that_was_stopped_is_done_by_the_resumed_run() {
     let run = RunFolder::create(&parts, &config, "data").unwrap();
     let mut tasks = Script::default();
     let stop = AtomicBool::new(false);
-    let mut trainer = Trainer::start(run.clone(), &config, "data", Box::new(Counter(0.3))).unwrap();
+    let mut trainer = Trainer::start(run.clone(), &config, "data", counter(0.3)).unwrap();
     // The stop comes in the first validation, after the step to episode 6.
     tasks.stopped = 1;
     let outcome = trainer.run(&mut tasks, &stop, &mut |event| match event {
         Event::Step { episode, .. } => stop.store(*episode == 6, Ordering::Relaxed),
-        Event::Validated { .. } => panic!("the validation was stopped"),
+        _ => panic!("the validation was stopped"),
     });
     assert_eq!(outcome.unwrap(), Outcome::Stopped);
     let (position, _) = checkpoint::load(&run.last()).unwrap();
     assert_eq!((position.episode, position.validation_due), (6, true));
-    let mut trainer = Trainer::resume(run, &config, "data", Box::new(Counter(0.0))).unwrap();
+    let mut trainer = Trainer::resume(run, &config, "data", counter(0.0)).unwrap();
     let outcome = trainer.run(&mut tasks, &AtomicBool::new(false), &mut |_| {});
     assert_eq!(outcome.unwrap(), Outcome::Finished);
     assert!(files(&whole) == files(&parts));
@@ -140,7 +162,7 @@ fn saves_by_the_clock_change_no_byte() {
         config.train.save_every = 1_000;
         config.train.save_minutes = minutes;
         let folder = RunFolder::create(&root.path().join(name), &config, "data").unwrap();
-        let mut trainer = Trainer::start(folder.clone(), &config, "data", Box::new(Counter(0.3))).unwrap();
+        let mut trainer = Trainer::start(folder.clone(), &config, "data", counter(0.3)).unwrap();
         let mut seen = Vec::new();
         let outcome = trainer.run(&mut Script::default(), &AtomicBool::new(false), &mut |event| {
             if let Event::Step { .. } = event {
@@ -183,8 +205,9 @@ fn one_bad_step_is_skipped_and_three_in_a_row_stop_the_run() {
     let (_, before) = checkpoint::load(&folder.join("last.safetensors")).unwrap();
     assert_eq!(state, before, "the skipped steps changed nothing");
     let run = RunFolder::open(&folder).unwrap();
-    let mut tasks = Script { bad: vec![4, 6, 8], ..Script::default() };
-    let again = Trainer::replay(&run, &config(), Box::new(Counter(0.0)), &mut tasks).unwrap();
+    let method = Box::new(Counter { x: 0.0, bad: vec![4, 6, 8] });
+    let phase = phase_at(&config(), 0).unwrap();
+    let again = Trainer::replay(&run, &phase, method, &mut Script::default()).unwrap();
     let seen: Vec<_> = again.iter().map(|(first, report)| (*first, report.taken)).collect();
     assert_eq!(seen, [(4, false), (6, false), (8, false)]);
 }
@@ -194,7 +217,7 @@ fn other_data_is_refused() {
     let root = tempfile::tempdir().unwrap();
     train(root.path(), &[], vec![]).unwrap();
     let run = RunFolder::open(root.path()).unwrap();
-    let error = Trainer::resume(run, &config(), "other", Box::new(Counter(0.0))).err().unwrap().to_string();
+    let error = Trainer::resume(run, &config(), "other", counter(0.0)).err().unwrap().to_string();
     assert!(error.contains("trained on data data"), "{error}");
 }
 
@@ -203,7 +226,7 @@ fn validated(folder: &Path, set: &[&str], blind: usize) -> (Vec<u64>, Trainer) {
     let set: Vec<String> = set.iter().map(|s| s.to_string()).collect();
     let config = Config::parse("", &set).unwrap();
     let run = RunFolder::create(folder, &config, "data").unwrap();
-    let mut trainer = Trainer::start(run, &config, "data", Box::new(Counter(0.3))).unwrap();
+    let mut trainer = Trainer::start(run, &config, "data", counter(0.3)).unwrap();
     let (mut tasks, mut seen) = (Script { blind, ..Script::default() }, Vec::new());
     let outcome = trainer.run(&mut tasks, &AtomicBool::new(false), &mut |event| {
         if let Event::Validated { episode, .. } = event {
@@ -220,11 +243,11 @@ fn a_validation_without_accuracy_is_counted_and_never_the_best() {
     let some = root.path().join("some");
     let (seen, trainer) = validated(&some, &["train.episodes=8", "train.validate_every=2"], 3);
     assert_eq!((seen, trainer.validations_without_accuracy()), (vec![2, 4, 6, 8], 3));
-    assert_eq!(trainer.best().unwrap().1, 8);
+    assert_eq!(trainer.best().unwrap().episode, 8);
     let lines = std::fs::read_to_string(some.join("metrics.jsonl")).unwrap();
-    let blind = lines.lines().filter(|l| l.contains("\"accuracy\":null,\"best\":false")).count();
+    let blind = lines.lines().filter(|l| l.contains("\"accuracy\":null,\"nll\":null,\"best\":false")).count();
     assert_eq!(blind, 3, "{lines}");
-    assert_eq!(crate::curve::Curve::read(&some).unwrap().validations.len(), 1);
+    assert_eq!(crate::curve::Curve::read(&some).unwrap().accuracies.len(), 1);
     let none = root.path().join("none");
     let (_, trainer) = validated(&none, &["train.episodes=4", "train.validate_every=2"], 9);
     assert!(trainer.best().is_none() && !none.join("best.safetensors").exists());
@@ -238,4 +261,148 @@ fn validations_begin_after_validate_from() {
     let set = ["train.episodes=600", "train.validate_every=1", "train.validate_from=501"];
     let (seen, _) = validated(root.path(), &set, 0);
     assert_eq!((seen.len(), seen[0]), (99, 502));
+}
+
+/// Two training phases with averaged weights and a fit: stopped after each of `stops` steps and resumed.
+fn train_phases(folder: &Path, stops: &[usize]) -> Vec<String> {
+    let text = "
+        [train]
+        validate_every = 4
+        save_every = 3
+        ema = 0.8
+        select = \"nll\"
+        [[phase]]
+        name = \"a\"
+        train = { episodes = 7, learning_rate = 0.3 }
+        [[phase]]
+        name = \"b\"
+        train = { episodes = 9, warmup_episodes = 3, ema = 0.0 }
+        [[phase]]
+        name = \"c\"
+        kind = \"fit-scalars\"";
+    let config = Config::parse(text, &[]).unwrap();
+    let phases = phases(&config).unwrap();
+    let mut run = RunFolder::create(folder, &config, "data").unwrap();
+    let mut told = Vec::new();
+    for (part, steps) in stops.iter().chain([&usize::MAX]).enumerate() {
+        let mut trainer = match part {
+            0 => Trainer::start(run.clone(), &config, "data", counter(0.3)).unwrap(),
+            _ => Trainer::resume(run.clone(), &config, "data", counter(0.0)).unwrap(),
+        };
+        let (stop, mut left) = (AtomicBool::new(false), *steps);
+        loop {
+            let outcome = trainer.run(&mut Script::default(), &stop, &mut |event| match event {
+                Event::Step { .. } => {
+                    left -= 1;
+                    stop.store(left == 0, Ordering::Relaxed);
+                }
+                other => told.push(format!("{other:?}")),
+            });
+            let next = phases.get(trainer.phase().index + 1);
+            let (Outcome::Finished, Some(next)) = (outcome.unwrap(), next) else { break };
+            trainer.enter(next.clone(), counter(0.0)).unwrap();
+        }
+        run = RunFolder::open(folder).unwrap();
+    }
+    told
+}
+
+#[test]
+fn phases_with_averages_and_a_fit_resume_to_the_same_bytes() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = root.path().join("whole");
+    let told = train_phases(&whole, &[]);
+    assert!(told.iter().any(|line| line.starts_with("Fitted")), "{told:?}");
+    for stops in [vec![1], vec![7], vec![7, 1], vec![3, 3, 3, 3], vec![16]] {
+        let parts = root.path().join(format!("{stops:?}"));
+        train_phases(&parts, &stops);
+        assert!(files(&whole) == files(&parts), "other bytes when stopped after {stops:?} steps");
+    }
+    let (position, _) = checkpoint::load(&whole.join("best.safetensors")).unwrap();
+    assert_eq!((position.phase, position.episode, position.fitted), (2, 16, true));
+    let lines = std::fs::read_to_string(whole.join("metrics.jsonl")).unwrap();
+    assert!(lines.contains("\"kind\":\"fit\",\"episode\":16,\"phase\":\"c\""), "{lines}");
+}
+
+#[test]
+fn an_average_is_validated_and_saved_as_the_best_and_training_goes_on_from_the_newest() {
+    let root = tempfile::tempdir().unwrap();
+    let set = ["train.episodes=6", "train.validate_every=3", "train.ema=0.9"].map(String::from);
+    let config = Config::parse("", &set).unwrap();
+    let run = RunFolder::create(root.path(), &config, "data").unwrap();
+    let mut trainer = Trainer::start(run.clone(), &config, "data", counter(0.3)).unwrap();
+    let (mut seen, mut average) = (Vec::new(), Average::new(0.9, &counter(0.3).state()));
+    let mut newest = counter(0.3);
+    trainer
+        .run(&mut Script::default(), &AtomicBool::new(false), &mut |event| match event {
+            Event::Validated { accuracy, .. } => seen.push(accuracy.unwrap()),
+            Event::Step { report, .. } => {
+                newest.x = report.loss;
+                average.add(&newest.state());
+                if seen.is_empty() {
+                    assert!(!run.best().exists());
+                }
+            }
+            _ => {}
+        })
+        .unwrap();
+    let mean = average.model(&newest.state()).f64s("x").unwrap()[0];
+    assert_eq!(seen[1], mean);
+    assert_eq!(trainer.model().f64s("x").unwrap(), [mean]);
+    assert_eq!(checkpoint::load(&run.last()).unwrap().1.f64s("x").unwrap(), [newest.x]);
+}
+
+#[test]
+fn the_best_is_chosen_by_accuracy_or_by_nll() {
+    let best = |accuracy, nll| Best { accuracy, nll: Some(nll), episode: 1 };
+    let (sure, sharp) = (best(0.9, 0.8), best(0.8, 0.4));
+    assert!(
+        is_better(&sure, Some(&sharp), Select::Accuracy) && !is_better(&sharp, Some(&sure), Select::Accuracy)
+    );
+    assert!(is_better(&sharp, Some(&sure), Select::Nll) && !is_better(&sure, Some(&sharp), Select::Nll));
+    assert!(is_better(&sharp, None, Select::Nll) && is_better(&sharp, None, Select::Accuracy));
+}
+
+/// A method that is dead from its third step on.
+struct Dying(u64);
+
+impl Method for Dying {
+    fn train_step(&mut self, _: &[Episode<'_>], _: Rates) -> siskin_methods::Result<StepReport> {
+        self.0 += 1;
+        Ok(StepReport { loss: 1.0, accuracy: None, taken: true })
+    }
+    fn embed(&self, _: Images<'_>) -> siskin_methods::Result<Rows> {
+        Ok(Rows::Features(Features { values: vec![], rows: 0, dim: 1 }))
+    }
+    fn predict(&self, task: &Task<'_>) -> siskin_methods::Result<Prediction> {
+        Ok(Prediction { probabilities: vec![], way: task.way, latent: None })
+    }
+    fn notice(&self) -> Option<Notice> {
+        (self.0 >= 3).then_some(Notice::KernelIsIdentity)
+    }
+    fn state(&self) -> State {
+        State::default()
+    }
+    fn load_state(&mut self, _: &State) -> siskin_methods::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_dead_kernel_is_told_once_after_five_steps() {
+    let root = tempfile::tempdir().unwrap();
+    let set = ["train.episodes=20", "train.validate_every=0", "train.ema=0.5"].map(String::from);
+    let config = Config::parse("", &set).unwrap();
+    let run = RunFolder::create(root.path(), &config, "data").unwrap();
+    let mut trainer = Trainer::start(run, &config, "data", Box::new(Dying(0))).unwrap();
+    let mut told = Vec::new();
+    trainer
+        .run(&mut Script::default(), &AtomicBool::new(false), &mut |event| {
+            if let Event::Notice { episode, text } = event {
+                told.push((*episode, text.clone()));
+            }
+        })
+        .unwrap();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].0 == 7 && told[0].1.contains("the kernel is dead"), "{told:?}");
 }

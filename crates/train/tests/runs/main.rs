@@ -2,5 +2,6 @@
 
 mod cdkt;
 mod methods;
+mod phases;
 mod small;
 mod weights;

@@ -1,12 +1,13 @@
 //! The Gaussian-process head: loss and gradients of an episode's features, and predictions from support features.
 
 use super::carried::Carried;
-use super::scalars::Learned;
+use super::scalars::{Learned, Parametrisation};
 use super::settings::{CdktSettings, InferenceName, KernelName, ObjectiveName};
 use crate::error::{Error, Result};
 use crate::gp::deep_kernel::{GpHead, matrix, row_major};
+use crate::shared::notice;
 use crate::shared::state::State;
-use crate::{Episode, Features, GaussianProcess, LatentGaussians, Prediction, Task};
+use crate::{Episode, Features, GaussianProcess, LatentGaussians, Notice, Prediction, Task, select};
 use faer::Mat;
 use siskin_gp::episode::{Hyper, Inference, Objective, adapt, value_and_gradient};
 use siskin_gp::inference::{NaturalOptions, Order, Stop};
@@ -14,6 +15,9 @@ use siskin_gp::kernels::{Kernel, KernelKind};
 use siskin_gp::objective::Bound;
 use siskin_gp::quadrature::Precision;
 use siskin_nn::HeadLoss;
+
+/// Images of an episode by which a dead kernel is noticed.
+const WATCHED: usize = 24;
 
 /// How CDKT treats features, and the numbers it learns.
 #[derive(Clone)]
@@ -29,7 +33,7 @@ pub struct CdktHead {
 impl CdktHead {
     /// Checks that inference and objective go together.
     pub fn new(config: &CdktSettings, way: usize, seed: u64) -> Result<CdktHead> {
-        let learned = Learned { mean: config.learn_prior_mean, tau: config.learn_tau };
+        let learned = Learned { mean: config.learn_prior_mean, tau: config.learn_tau, by: config.scalars };
         let (config, hyper) = (config.clone(), initial_hyper(config, way)?);
         let head = CdktHead { config, learned, way, seed, hyper, carried: Carried::default() };
         head.objective(&[], way, way)?;
@@ -90,6 +94,36 @@ impl GpHead for CdktHead {
         self.learned.named(&self.hyper)
     }
 
+    fn tensor(&self) -> &'static str {
+        match self.learned.by {
+            Parametrisation::Softplus => "hyper",
+            Parametrisation::Log => "hyper.log",
+        }
+    }
+
+    fn bounds(&self) -> Vec<(&'static str, f64, f64)> {
+        self.learned.bounds(&self.hyper)
+    }
+
+    fn fits_scalars(&self) -> bool {
+        true
+    }
+
+    /// By the prior correlations of some of the images.
+    fn notice(&self, features: &Features) -> Result<Option<Notice>> {
+        let rows: Vec<usize> = (0..features.rows).step_by(features.rows.div_ceil(WATCHED).max(1)).collect();
+        if rows.len() < 2 {
+            return Ok(None);
+        }
+        let some = select(features, &rows);
+        let x = self.hyper.kernel.features(matrix(&some))?;
+        let correlation = self.hyper.kernel.correlation(&x, &x)?;
+        let n = rows.len();
+        let apart: f64 =
+            (0..n).flat_map(|j| (0..j).map(move |i| (i, j))).map(|at| correlation[at].abs()).sum();
+        Ok(notice::of_correlation(apart / (n * (n - 1) / 2) as f64))
+    }
+
     /// Minus the objective of one episode per point.
     fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<()>> {
         let objective = self.objective(episode.support, features.rows, episode.way)?;
@@ -145,10 +179,12 @@ fn initial_hyper(config: &CdktSettings, way: usize) -> Result<Hyper> {
         KernelName::Poly1 => KernelKind::Polynomial { power: 1 },
         KernelName::Poly2 => KernelKind::Polynomial { power: 2 },
     };
-    let kernel = Kernel::new(kind)
-        .normalised()
-        .with_scale(config.initial_output_scale)?
-        .scale_per_class(config.output_scale.slots(way));
+    let mut kernel = Kernel::new(kind).normalised();
+    if let Some(shape) = config.initial_kernel_shape {
+        kernel = kernel.with_shape(shape)?;
+    }
+    let kernel =
+        kernel.with_scale(config.initial_output_scale)?.scale_per_class(config.output_scale.slots(way));
     Ok(Hyper { kernel, mean: config.prior_mean, tau: config.tau })
 }
 

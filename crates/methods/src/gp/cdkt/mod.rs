@@ -8,6 +8,7 @@ mod settings;
 
 pub use crate::gp::deep_kernel::OutputScale;
 pub use head::CdktHead;
+pub use scalars::Parametrisation;
 pub use settings::{CdktSettings, InferenceName, KernelName, ObjectiveName};
 
 use crate::error::Result;

@@ -1,5 +1,6 @@
 //! What can be chosen about CDKT, as it stands under `[cdkt]` in a config file.
 
+use super::scalars::Parametrisation;
 use crate::error::Result;
 use crate::gp::cdkt::Cdkt;
 use crate::gp::deep_kernel::OutputScale;
@@ -63,11 +64,15 @@ pub struct CdktSettings {
     pub output_scale: OutputScale,
     /// The output scale at the start of training.
     pub initial_output_scale: f64,
-    /// InferenceName in training.
+    /// The variance, length or offset of the kernel at the start of training; unset means ln 2.
+    pub initial_kernel_shape: Option<f64>,
+    /// In which numbers output scale, kernel shape, prior mean and tau are learned.
+    pub scalars: Parametrisation,
+    /// Inference in training.
     pub inference: InferenceName,
     /// The objective of training.
     pub objective: ObjectiveName,
-    /// InferenceName steps in training (T).
+    /// Inference steps in training (T).
     pub steps: usize,
     /// Temperature tau of the likelihood; where it is learned, its start.
     pub tau: f64,
@@ -77,9 +82,9 @@ pub struct CdktSettings {
     pub prior_mean: f64,
     /// Whether the prior mean is learned.
     pub learn_prior_mean: bool,
-    /// InferenceName at test.
+    /// Inference at test.
     pub test_inference: InferenceName,
-    /// InferenceName steps at test.
+    /// Inference steps at test.
     pub test_steps: usize,
     /// Prior mean at test; unset means the mean of training.
     pub test_prior_mean: Option<f64>,
@@ -91,6 +96,8 @@ impl Default for CdktSettings {
             kernel: KernelName::Cosine,
             output_scale: OutputScale::Shared,
             initial_output_scale: std::f64::consts::LN_2,
+            initial_kernel_shape: None,
+            scalars: Parametrisation::Softplus,
             inference: InferenceName::Natural,
             objective: ObjectiveName::Direct,
             steps: 8,
@@ -114,7 +121,11 @@ impl Settings for CdktSettings {
     fn check(&self) -> Result<()> {
         Check { method: Self::NAME }
             .at_least_one(&[("steps", self.steps), ("test_steps", self.test_steps)])?
-            .positive(&[("tau", self.tau), ("initial_output_scale", self.initial_output_scale)])
+            .positive(&[
+                ("tau", self.tau),
+                ("initial_output_scale", self.initial_output_scale),
+                ("initial_kernel_shape", self.initial_kernel_shape.unwrap_or(1.0)),
+            ])
             .map(|_| ())
     }
 

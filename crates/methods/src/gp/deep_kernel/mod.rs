@@ -4,6 +4,7 @@
 //! network and the head's own numbers (output scale, prior mean, ...).
 
 mod feature_norm;
+mod fit;
 #[cfg(test)]
 pub(crate) mod golden;
 mod rows;
@@ -18,7 +19,8 @@ use crate::error::{Error, Result};
 use crate::shared::adam::ScalarAdam;
 use crate::shared::state::State;
 use crate::{
-    Episode, Features, GaussianProcess, Images, Method, Prediction, Rates, Rows, Setup, StepReport, Task,
+    Episode, FeatureEpisode, Features, GaussianProcess, Images, Method, Notice, Prediction, Rates, Rows,
+    ScalarFit, Setup, StepReport, Task,
 };
 use serde::{Deserialize, Serialize};
 use siskin_nn::{HeadLoss, Network, Step};
@@ -62,6 +64,26 @@ pub trait GpHead: Clone + Send + Sync {
 
     /// Puts learned numbers back.
     fn put_learned(&mut self, x: &[f64]);
+
+    /// The name of the learned numbers in a checkpoint: another parametrisation has another name.
+    fn tensor(&self) -> &'static str {
+        "hyper"
+    }
+
+    /// Name, least and largest value of each learned number.
+    fn bounds(&self) -> Vec<(&'static str, f64, f64)> {
+        vec![("", f64::NEG_INFINITY, f64::INFINITY); self.learned().len()]
+    }
+
+    /// Whether all learned numbers are scalars that can be fitted while features stay.
+    fn fits_scalars(&self) -> bool {
+        false
+    }
+
+    /// Whether the kernel is dead on these features.
+    fn notice(&self, _features: &Features) -> Result<Option<Notice>> {
+        Ok(None)
+    }
 
     /// Adam's rate of learned number `index`.
     fn rate(&self, _index: usize, rates: Rates) -> f64 {
@@ -107,6 +129,8 @@ pub struct DeepKernel<H> {
     /// they would not come back to the last bit.
     learned: Vec<f64>,
     adam: ScalarAdam,
+    /// What the latest step showed.
+    notice: Option<Notice>,
 }
 
 impl<H: GpHead> DeepKernel<H> {
@@ -116,7 +140,19 @@ impl<H: GpHead> DeepKernel<H> {
         head.put_learned(&learned);
         let adam = ScalarAdam::new(learned.len());
         let network = Network::new(setup.architecture, setup.seed, setup.device)?;
-        Ok(DeepKernel { network, head, learned, adam })
+        Ok(DeepKernel { network, head, learned, adam, notice: None })
+    }
+
+    /// Takes over learned numbers, within their bounds, and notices those that reach them.
+    fn put(&mut self, mut head: H, mut learned: Vec<f64>) {
+        for (x, (name, low, high)) in learned.iter_mut().zip(head.bounds()) {
+            if *x <= low || *x >= high {
+                *x = x.clamp(low, high);
+                self.notice = self.notice.or(Some(Notice::AtBound(name)));
+            }
+        }
+        head.put_learned(&learned);
+        (self.head, self.learned) = (head, learned);
     }
 
     /// The head's part of a training episode alone: the loss of these features. Its gradients are computed too.
@@ -131,18 +167,23 @@ impl<H: GpHead> Method for DeepKernel<H> {
         let mut head = self.head.clone();
         let (mut loss, mut gradient) = (0.0_f64, vec![0.0_f64; self.learned.len()]);
         let share = 1.0 / episodes.len() as f64;
+        self.notice = None;
         for episode in episodes {
-            let outcome =
-                self.network.episode(episode.images, &mut step, |features| head.loss(features, episode))?;
+            let mut notice = None;
+            let outcome = self.network.episode(episode.images, &mut step, |features| {
+                notice = head.notice(features)?;
+                head.loss(features, episode)
+            })?;
+            self.notice = self.notice.or(notice);
             loss += share * outcome.loss;
             gradient.iter_mut().zip(&outcome.dhyper).for_each(|(sum, g)| *sum += share * g);
         }
         let taken = loss.is_finite() && step.non_finite() == 0 && gradient.iter().all(|g| g.is_finite());
         if taken {
             self.network.apply(step, rates.network);
-            self.adam.step(&mut self.learned, &gradient, |index| head.rate(index, rates));
-            head.put_learned(&self.learned);
-            self.head = head;
+            let mut learned = self.learned.clone();
+            self.adam.step(&mut learned, &gradient, |index| head.rate(index, rates));
+            self.put(head, learned);
         }
         // The accuracy would take an inference of its own, given the support alone.
         Ok(StepReport { loss, accuracy: None, taken })
@@ -164,9 +205,22 @@ impl<H: GpHead> Method for DeepKernel<H> {
         self.head.named()
     }
 
+    fn notice(&self) -> Option<Notice> {
+        self.notice
+    }
+
+    fn fit_scalars(&mut self, episodes: &[FeatureEpisode], iterations: usize) -> Result<Option<ScalarFit>> {
+        if !self.head.fits_scalars() || self.learned.is_empty() {
+            return Ok(None);
+        }
+        let (learned, fit) = fit::fit(&self.head, &self.learned, episodes, iterations)?;
+        self.put(self.head.clone(), learned);
+        Ok(Some(fit))
+    }
+
     fn state(&self) -> State {
         let mut state = State::default();
-        state.push_f64("hyper", &self.learned);
+        state.push_f64(self.head.tensor(), &self.learned);
         self.adam.save(&mut state, "hyper.adam");
         self.head.save(&mut state);
         state.push_network(self.network.state());
@@ -175,11 +229,12 @@ impl<H: GpHead> Method for DeepKernel<H> {
 
     fn load_state(&mut self, state: &State) -> Result<()> {
         let (mut head, mut adam) = (self.head.clone(), self.adam.clone());
-        let x = state.f64s("hyper")?;
+        let name = head.tensor();
+        let x = state.f64s(name)?;
         let expected = self.learned.len();
         if x.len() != expected {
             return Err(Error::State(format!(
-                "`hyper` has {} numbers, this model {expected}: kernel, output scale or what is learned differ",
+                "`{name}` has {} numbers, this model {expected}: kernel, output scale or what is learned differ",
                 x.len()
             )));
         }

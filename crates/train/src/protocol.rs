@@ -1,9 +1,9 @@
 //! The test protocol: batches of episodes, each with its own seed, the same for every method.
 
+use crate::episodes::test_spec;
 use crate::error::{Result, io};
 use crate::evaluate::{Answer, evaluate};
 use crate::run::Model;
-use crate::tasks::test_spec;
 use serde::{Deserialize, Serialize};
 use siskin_calib::{MeanSpread, mean_interval95, mean_std};
 use siskin_data::{Episode, EpisodeSpec, SplitName};

@@ -12,7 +12,7 @@ type Items = Vec<(usize, usize)>;
 
 /// Shuffled passes over all images of a split, cut into batches of equal size; what does not fill the last batch of a pass
 /// waits for another pass. Batch `index` is a pure function of (split, size, seed, index).
-pub struct Batches {
+pub struct ClassBatches {
     split: [Split; 1],
     /// Of every image.
     items: Items,
@@ -22,9 +22,9 @@ pub struct Batches {
     order: Mutex<Option<(u64, Items)>>,
 }
 
-impl Batches {
+impl ClassBatches {
     /// Batches of `size` images of `split`, or of all its images where it has fewer.
-    pub fn new(split: Split, size: usize, seed: u64) -> Result<Batches> {
+    pub fn new(split: Split, size: usize, seed: u64) -> Result<ClassBatches> {
         let classes = split.classes.iter().enumerate();
         let items: Items = classes
             .flat_map(|(label, members)| members.items.iter().map(move |&item| (label, item)))
@@ -33,7 +33,7 @@ impl Batches {
             return Err(Error::Run("the training split has no images".into()));
         }
         let size = size.clamp(1, items.len());
-        Ok(Batches { split: [split], items, size, seed, order: Mutex::new(None) })
+        Ok(ClassBatches { split: [split], items, size, seed, order: Mutex::new(None) })
     }
 
     /// The class of each row of a batch as its place in the split: what [`Episode::labels`] is within the batch.
@@ -49,7 +49,7 @@ impl Batches {
     }
 }
 
-impl EpisodeSource for Batches {
+impl EpisodeSource for ClassBatches {
     fn splits(&self) -> &[Split] {
         &self.split
     }
@@ -85,9 +85,9 @@ mod tests {
     use super::*;
     use siskin_data::{Opened, SplitName};
 
-    fn batches(size: usize) -> Batches {
+    fn batches(size: usize) -> ClassBatches {
         let splits = Opened::glyphs().unwrap().splits(None).unwrap();
-        Batches::new(splits.get(SplitName::Train).clone(), size, 3).unwrap()
+        ClassBatches::new(splits.get(SplitName::Train).clone(), size, 3).unwrap()
     }
 
     #[test]
