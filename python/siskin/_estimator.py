@@ -26,7 +26,7 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernel : {"auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2"}
+    kernel : {"auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic"}
         "auto" is RBF that starts at the median distance between training points.
     likelihood : {"logistic-softmax", "softmax", "one-vs-each", "gaussian"}
         How class probabilities arise from the latent functions.

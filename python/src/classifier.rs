@@ -8,7 +8,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2, PyUntypedArrayMet
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use siskin_gp::classifier::{GpClassifier, Inference, Likelihood, Predictions};
-use siskin_gp::kernels::{Kernel, KernelKind};
+use siskin_gp::kernels::{AnyForm, Kernel};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -46,7 +46,7 @@ impl Classifier {
         learn_points: usize,
     ) -> PyResult<Classifier> {
         let mut model = GpClassifier::default();
-        model.kernel = named("kernel", &KERNELS, kernel)?.map(Kernel::new);
+        model.kernel = named_kernel(kernel)?;
         model.likelihood = named("likelihood", &Likelihood::NAMED, likelihood)?;
         model.inference = named("inference", &Inference::NAMED, inference)?;
         (model.standardise, model.prior_mean, model.tau) = (standardise, prior_mean, tau);
@@ -89,7 +89,11 @@ impl Classifier {
         dict.set_item("leave_one_out", learned.leave_one_out)?;
         dict.set_item("learned_kept", learned.learned_kept)?;
         let kernel = self.0.fitted_kernel().map_err(value_error)?;
-        dict.set_item("kernel_shape", kernel.has_shape().then(|| kernel.shape()))?;
+        match kernel.shapes()[..] {
+            [] => dict.set_item("kernel_shape", None::<f64>)?,
+            [one] => dict.set_item("kernel_shape", one)?,
+            ref many => dict.set_item("kernel_shape", many)?,
+        }
         Ok(dict)
     }
 
@@ -120,16 +124,16 @@ fn array<'a, 'py>(
     PyArray2::from_vec2(py, &rows.collect::<Vec<Vec<f64>>>()).map_err(value_error)
 }
 
-/// Kernels by name; `auto` is the classifier's own choice.
-const KERNELS: [(&str, Option<KernelKind>); 7] = [
-    ("auto", None),
-    ("cosine", Some(KernelKind::Cosine)),
-    ("linear", Some(KernelKind::Linear)),
-    ("rbf", Some(KernelKind::Rbf)),
-    ("matern52", Some(KernelKind::Matern52)),
-    ("poly1", Some(KernelKind::Polynomial { power: 1 })),
-    ("poly2", Some(KernelKind::Polynomial { power: 2 })),
-];
+/// A kernel by its name; `auto` is the classifier's own choice.
+fn named_kernel(name: &str) -> PyResult<Option<Kernel>> {
+    if name == "auto" {
+        return Ok(None);
+    }
+    let known = || format!("auto, {}", AnyForm::names().join(", "));
+    let form = AnyForm::named(name)
+        .ok_or_else(|| value_error(format!("kernel = {name:?} is not known; there are: {}", known())))?;
+    Ok(Some(Kernel::new(form)))
+}
 
 /// The value that `name` means.
 fn named<T: Copy>(what: &str, table: &[(&str, T)], name: &str) -> PyResult<T> {

@@ -28,6 +28,7 @@ mod _native {
     /// The rules of answers have their defaults in one place, for Python too.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        siskin_gp::keep_freed_memory();
         let siskin_adapt::Rules { level, abstain, min_probability } = siskin_adapt::Rules::default();
         module.add("DEFAULT_LEVEL", level)?;
         module.add("DEFAULT_ABSTAIN", abstain)?;

@@ -105,7 +105,7 @@ def test_every_likelihood(iris, likelihood):
     assert LogisticSoftmaxGPC(likelihood=likelihood).fit(x[::2], y[::2]).score(x_test, y_test) > 0.85
 
 
-@pytest.mark.parametrize("kernel", ["cosine", "linear", "rbf", "matern52", "poly1", "poly2"])
+@pytest.mark.parametrize("kernel", ["cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic"])
 def test_every_kernel(iris, kernel):
     x, x_test, y, y_test = iris
     assert LogisticSoftmaxGPC(kernel=kernel).fit(x, y).score(x_test, y_test) > 0.75

@@ -4,7 +4,7 @@ use crate::error::Result;
 use faer::{Mat, MatRef};
 use siskin_gp::classifier::GpClassifier;
 use siskin_gp::episode::{Adapted, adapt, restore};
-use siskin_gp::predict::Sites;
+use siskin_gp::gaussian::Sites;
 use siskin_gp::quadrature::Precision;
 use siskin_methods::{Features, GaussianProcess};
 
@@ -52,7 +52,7 @@ impl Fitted {
     ) -> Result<Fitted> {
         let x = matrix(features);
         let found = adapt(x, labels, classes, &gp.hyper, &gp.inference)?;
-        let (sites, bound) = (found.sites(), found.bound);
+        let (sites, bound) = (found.sites()?, found.posterior().bound);
         let adapted = Box::new(restore(x, labels, classes, &gp.hyper, &sites, bound)?);
         Ok(Fitted::Network { adapted, sites })
     }

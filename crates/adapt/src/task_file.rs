@@ -10,7 +10,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use siskin_gp::classifier::GpClassifier;
 use siskin_gp::episode::{Hyper, restore};
-use siskin_gp::predict::Sites;
+use siskin_gp::gaussian::Sites;
 use siskin_methods::Features;
 use siskin_train::atomic;
 use std::collections::HashMap;
@@ -68,7 +68,7 @@ impl TaskClassifier {
                 let shape = [sites.b.nrows(), sites.b.ncols()];
                 floats("sites.b", shape, &rows(&sites.b));
                 floats("sites.w", shape, &rows(&sites.w));
-                Some((adapted.hyper().clone(), adapted.bound))
+                Some((adapted.hyper().clone(), adapted.posterior().bound))
             }
             Fitted::Vectors(classifier) => {
                 floats("features", [self.features.rows, self.features.dim], &self.features.values);

@@ -1,8 +1,8 @@
 //! An image as the network of a model sees it: small, whatever the image was.
 
 use crate::look::Look;
-use siskin_data::random::stream;
 use siskin_data::{Image, Transform};
+use siskin_random::stream;
 
 /// The network's input made from one image, and what the image looked like.
 #[derive(Debug, Clone, PartialEq)]

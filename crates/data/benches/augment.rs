@@ -9,11 +9,11 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use siskin_data::image::augment::Augmentation;
 use siskin_data::image::resize::{CropBox, resized_crop};
-use siskin_data::random::stream_at;
 use siskin_data::{
     Channels, ClassImages, Dataset, EpisodeSpec, Image, Items, LoadedEpisode, Sampler, Split, SplitName,
     Transform,
 };
+use siskin_random::stream_at;
 
 fn main() {
     divan::main();

@@ -15,7 +15,6 @@ pub mod nearest;
 pub mod open;
 pub mod preview;
 pub mod progress;
-pub mod random;
 pub mod sampler;
 pub mod source;
 pub mod split;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use crate::random::stream_at;
 use crate::{Episode, EpisodeSource, Error, Items, Result, Transform};
+use siskin_random::stream_at;
 
 /// One episode, ready for the network. Rows are class-major, see [`Episode`].
 #[derive(Clone, Debug, PartialEq)]
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn augmentation_differs_from_row_to_row_and_episode_to_episode() {
-        let draw = |index, row| crate::random::stream_at(5, "augment", index, row);
+        let draw = |index, row| siskin_random::stream_at(5, "augment", index, row);
         let crop = |mut rng| crate::image::augment::Augmentation::draw(90, 60, &mut rng);
         assert_ne!(crop(draw(0, 0)), crop(draw(0, 1)));
         assert_ne!(crop(draw(0, 0)), crop(draw(1, 0)));

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::image::resize::resize;
-use crate::random::stream_at;
 use crate::{Dataset, EpisodeSource, Error, Image, ImageRef, Items, Result, Split, Transform};
+use siskin_random::stream_at;
 
 /// Level of the paper between the pictures.
 const PAPER: u8 = 160;

@@ -193,7 +193,7 @@ impl Scheme {
     /// The same seed gives the same split.
     pub fn at_random(classes: usize, train: usize, val: usize, seed: u64) -> Self {
         let mut order: Vec<usize> = (0..classes).collect();
-        order.shuffle(&mut crate::random::stream(seed, "split", 0));
+        order.shuffle(&mut siskin_random::stream(seed, "split", 0));
         let mut part_of = vec![SplitName::Test; classes];
         for (position, class) in order.into_iter().enumerate().take(train + val) {
             part_of[class] = if position < train { SplitName::Train } else { SplitName::Val };

@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use rand::RngExt;
-use siskin_data::{fuzzing, random};
+use siskin_data::fuzzing;
 
 /// `count` mutations of `seed`: bytes changed, removed, doubled, the end cut off.
 fn mutations(seed: &[u8], name: &str, count: u64, mut each: impl FnMut(&[u8])) {
     each(seed);
     for index in 0..count {
-        let mut rng = random::stream(0, name, index);
+        let mut rng = siskin_random::stream(0, name, index);
         let mut bytes = seed.to_vec();
         for _ in 0..rng.random_range(1..6) {
             if bytes.is_empty() {

@@ -2,9 +2,9 @@
 
 use divan::Bencher;
 use faer::Mat;
-use siskin_gp::episode::{Hyper, Objective, SampledLikelihood, Sampler, value_and_gradient};
-use siskin_gp::gibbs::Chains;
-use siskin_gp::kernels::{Kernel, KernelKind};
+use siskin_gp::episode::{Hyper, Objective, value_and_gradient};
+use siskin_gp::inference::gibbs::{Chains, SampledLikelihood, Sampler};
+use siskin_gp::kernels::{Cosine, Kernel};
 
 const EPISODE: Chains = Chains { chains: 20, sweeps: 1, seed: 1 };
 const LIKELIHOODS: [SampledLikelihood; 2] =
@@ -18,7 +18,7 @@ fn episode() -> (Mat<f64>, Vec<usize>, Hyper) {
         let centre = ((y[i] * 31 + j * 7) as f64).sin().abs();
         (centre + 0.5 * ((i * 17 + j * 5) as f64).sin()).max(0.0)
     });
-    let kernel = Kernel::new(KernelKind::Cosine).with_scale(1.0).expect("a scale");
+    let kernel = Kernel::new(Cosine).with_scale(1.0).expect("a scale");
     (x, y, Hyper { kernel, mean: 0.0, tau: 1.0 })
 }
 

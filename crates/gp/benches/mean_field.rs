@@ -6,8 +6,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use siskin_gp::Task;
-use siskin_gp::inference::{Order, Start, Stop, infer};
-use siskin_gp::objective::{Bound, bound};
+use siskin_gp::inference::mean_field::{Start, Stop, Updates, infer};
+use siskin_gp::objective::bound;
 
 fn main() {
     divan::main();
@@ -40,26 +40,30 @@ const CASES: [(usize, f64); 4] = [(85, 0.2), (85, 1.0), (105, 0.2), (105, 1.0)];
 #[divan::bench(args = CASES)]
 fn joint_gradient(bencher: Bencher, (n, tau): (usize, f64)) {
     let task = episode(n, tau);
-    bencher.bench(|| bound(&task, Bound::Profiled, Order::Joint, &Start::Prior, 2).expect("a bound"));
+    bencher.bench(|| {
+        bound(&task, Updates::Joint, Updates::Joint, &Start::Prior, Stop::Steps(2)).expect("a bound")
+    });
 }
 
 /// Two sweeps, the collapsed bound, full gradient.
 #[divan::bench(args = CASES)]
 fn collapsed_gradient(bencher: Bencher, (n, tau): (usize, f64)) {
     let task = episode(n, tau);
-    bencher.bench(|| bound(&task, Bound::Collapsed, Order::Collapsed, &Start::Prior, 2).expect("a bound"));
+    bencher.bench(|| {
+        bound(&task, Updates::Collapsed, Updates::Collapsed, &Start::Prior, Stop::Steps(2)).expect("a bound")
+    });
 }
 
 /// Thirty sweeps on a support set, with the trace of the bound.
 #[divan::bench(args = [(5, 0.2), (5, 1.0), (25, 0.2), (25, 1.0)])]
 fn thirty_sweeps(bencher: Bencher, (n, tau): (usize, f64)) {
     let task = episode(n, tau);
-    bencher.bench(|| infer(&task, Order::Joint, &Start::Prior, Stop::Steps(30)).expect("a fit"));
+    bencher.bench(|| infer(&task, Updates::Joint, &Start::Prior, Stop::Steps(30)).expect("a fit"));
 }
 
 /// Thirty collapsed sweeps on a support set.
 #[divan::bench(args = [(5, 0.2), (25, 0.2)])]
 fn thirty_collapsed_sweeps(bencher: Bencher, (n, tau): (usize, f64)) {
     let task = episode(n, tau);
-    bencher.bench(|| infer(&task, Order::Collapsed, &Start::Prior, Stop::Steps(30)).expect("a fit"));
+    bencher.bench(|| infer(&task, Updates::Collapsed, &Start::Prior, Stop::Steps(30)).expect("a fit"));
 }

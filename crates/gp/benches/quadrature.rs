@@ -2,9 +2,10 @@
 
 use divan::Bencher;
 use faer::Mat;
-use siskin_gp::episode::{Hyper, Inference, Objective, adapt, value_and_gradient};
-use siskin_gp::inference::NaturalOptions;
-use siskin_gp::kernels::{Kernel, KernelKind};
+use siskin_gp::episode::{Hyper, Objective, adapt, value_and_gradient};
+use siskin_gp::inference::Inference;
+use siskin_gp::inference::natural::NaturalOptions;
+use siskin_gp::kernels::{Cosine, Kernel};
 use siskin_gp::quadrature::{Precision, expected::expected_log_lik, probabilities::Predictive};
 
 fn main() {
@@ -54,7 +55,7 @@ fn episode() -> (Mat<f64>, Vec<usize>, Hyper) {
         let centre = ((y[i] * 64 + j) as f64 * 3.7).sin();
         (centre + 1.5 * (noise(i, j) - noise(i, j).floor() - 0.5)).max(0.0)
     });
-    let hyper = Hyper { kernel: Kernel::new(KernelKind::Cosine).scale_per_class(5), mean: 0.0, tau: 0.2 };
+    let hyper = Hyper { kernel: Kernel::new(Cosine).scale_per_class(5), mean: 0.0, tau: 0.2 };
     (x, y, hyper)
 }
 
@@ -75,6 +76,6 @@ fn eight_natural_steps_on_25_points(bencher: Bencher) {
     let labels: Vec<usize> = rows.iter().map(|&i| y[i]).collect();
     let options = NaturalOptions { max_steps: 8, tolerance: 0.0, precision: Precision::Standard };
     bencher.bench_local(|| {
-        adapt(support.as_ref(), &labels, 5, &hyper, &Inference::Natural(options)).unwrap().bound
+        adapt(support.as_ref(), &labels, 5, &hyper, &Inference::Natural(options)).unwrap().posterior().bound
     });
 }

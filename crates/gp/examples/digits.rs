@@ -52,7 +52,7 @@ fn run() -> Result<String, String> {
     let log_loss = -test_y.iter().enumerate().map(|(i, &y)| at.probs[(i, y)].ln()).sum::<f64>() / n;
     let correct = at.classes().iter().zip(&test_y).filter(|(a, b)| a == b).count() as f64;
     let learned = model.learned().map_err(|error| error.to_string())?;
-    let lengthscale = model.fitted_kernel().map_err(|error| error.to_string())?.shape();
+    let lengthscale = model.fitted_kernel().map_err(|error| error.to_string())?.shapes()[0];
     Ok(format!(
         "{{\"log_loss\": {log_loss}, \"accuracy\": {}, \"fit_seconds\": {fit_seconds}, \
          \"predict_seconds\": {predict_seconds}, \"tau\": {}, \"prior_mean\": {}, \"lengthscale\": {lengthscale}, \"bound\": {}, \

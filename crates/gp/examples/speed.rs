@@ -9,13 +9,12 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use siskin_gp::Result;
-use siskin_gp::episode::{
-    Hyper, Inference, Objective, SampledLikelihood, Sampler, adapt, sample, value_and_gradient,
-};
-use siskin_gp::gibbs::Chains;
-use siskin_gp::inference::{NaturalOptions, Order, Stop};
-use siskin_gp::kernels::{Kernel, KernelKind};
-use siskin_gp::objective::Bound;
+use siskin_gp::episode::{Hyper, Objective, adapt, value_and_gradient};
+use siskin_gp::inference::Inference;
+use siskin_gp::inference::gibbs::{Chains, SampledLikelihood, Sampler};
+use siskin_gp::inference::mean_field::{Stop, Updates};
+use siskin_gp::inference::natural::NaturalOptions;
+use siskin_gp::kernels::{Cosine, Kernel};
 use siskin_gp::quadrature::Precision;
 
 /// A 5-way episode: clustered non-negative features of 64 numbers, class after class.
@@ -42,12 +41,12 @@ impl Episode {
     }
 
     fn adapt(&self, hyper: &Hyper, inference: Inference) -> Result<f64> {
-        Ok(adapt(self.x.as_ref(), &self.y, 5, hyper, &inference)?.bound)
+        Ok(adapt(self.x.as_ref(), &self.y, 5, hyper, &inference)?.posterior().bound)
     }
 }
 
 fn hyper(tau: f64, mean: f64) -> Hyper {
-    Hyper { kernel: Kernel::new(KernelKind::Cosine).scale_per_class(5), mean, tau }
+    Hyper { kernel: Kernel::new(Cosine).scale_per_class(5), mean, tau }
 }
 
 /// Nanoseconds this thread has computed for.
@@ -78,6 +77,7 @@ fn milliseconds(mut call: impl FnMut() -> Result<f64>) -> Result<f64> {
 }
 
 fn main() -> Result<()> {
+    siskin_gp::keep_freed_memory();
     let only: Vec<String> = std::env::args().skip(1).collect();
     let line = |what: &str, limit: Option<f64>, call: &mut dyn FnMut() -> Result<f64>| -> Result<()> {
         if !only.is_empty() && !only.iter().any(|word| what.contains(word.as_str())) {
@@ -93,7 +93,7 @@ fn main() -> Result<()> {
     for (points, limit) in [(85, 5.0), (105, 9.0)] {
         let episode = Episode::new(points, 0);
         for (name, objective) in [
-            ("joint", Objective::Elbo { order: Order::Joint, kind: Bound::Profiled, steps: 2 }),
+            ("joint", Objective::Elbo { order: Updates::Joint, kind: Updates::Joint, steps: 2 }),
             ("collapsed", Objective::Collapsed(Stop::Steps(2))),
         ] {
             line(&format!("objective and gradient, {name}, N = {points}, T = 2"), Some(limit), &mut || {
@@ -103,7 +103,7 @@ fn main() -> Result<()> {
     }
     for (points, limit) in [(5, 1.0), (25, 5.0)] {
         let episode = Episode::new(points, 75);
-        for order in [Order::Joint, Order::Collapsed] {
+        for order in [Updates::Joint, Updates::Collapsed] {
             let inference = Inference::MeanField { order, stop: Stop::Steps(30) };
             line(&format!("30 sweeps, {order:?}, {points} points"), Some(limit), &mut || {
                 episode.adapt(&cold, inference)
@@ -135,7 +135,7 @@ fn main() -> Result<()> {
                 episode.adapt(&hyper, Inference::Natural(options))
             })?;
         }
-        let inference = Inference::MeanField { order: Order::Joint, stop: Stop::Steps(2) };
+        let inference = Inference::MeanField { order: Updates::Joint, stop: Stop::Steps(2) };
         let adapted = adapt(episode.x.as_ref(), &episode.y, 5, &cold, &inference)?;
         line(&format!("probabilities of 75 queries from {points} points"), Some(20.0), &mut || {
             Ok(adapted.probs(episode.queries.as_ref(), Precision::Standard)?[(0, 0)])
@@ -157,7 +157,7 @@ fn main() -> Result<()> {
         let episode = Episode::new(25, 75);
         let long = Sampler { likelihood, chains: Chains { chains: 20, sweeps: 50, seed: 1 } };
         line(&format!("Gibbs, {likelihood:?}, test: 25 points, 50 sweeps, 75 queries"), None, &mut || {
-            let sampled = sample(episode.x.as_ref(), &episode.y, 5, &warm, &long)?;
+            let sampled = adapt(episode.x.as_ref(), &episode.y, 5, &warm, &Inference::Gibbs(long))?;
             Ok(sampled.published_probs(episode.queries.as_ref())?[(0, 0)])
         })?;
     }

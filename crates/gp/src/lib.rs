@@ -5,23 +5,19 @@
 //! their gradients, so that kernels can be learned. It knows no images and no neural network.
 //!
 //! ```
-//! use siskin_gp::Task;
-//! use siskin_gp::faer::{Mat, mat};
-//! use siskin_gp::inference::{Order, Start, Stop, infer};
-//! use siskin_gp::kernels::{Kernel, KernelKind};
-//! use siskin_gp::predict::Posterior;
+//! use siskin_gp::episode::{Hyper, adapt};
+//! use siskin_gp::faer::mat;
+//! use siskin_gp::inference::{Inference, natural::NaturalOptions};
+//! use siskin_gp::kernels::{Kernel, Rbf};
 //! use siskin_gp::quadrature::Precision;
 //!
 //! # fn main() -> siskin_gp::Result<()> {
-//! let kernel = Kernel::new(KernelKind::Rbf).with_scale(4.0)?;
-//! let known = kernel.features(mat![[0.0, 0.1], [0.2, 0.0], [3.0, 3.1], [2.9, 3.0]].as_ref())?;
-//! let task = Task::new(kernel.scaled(&kernel.within(&known), 2), vec![0, 0, 1, 1], Mat::zeros(4, 2), 0.5)?;
-//! let fit = infer(&task, Order::Joint, &Start::Prior, Stop::Tolerance { tol: 1e-8, max_steps: 500 })?;
-//! assert!(fit.converged);
-//! let new = kernel.features(mat![[0.1, 0.1], [40.0, -40.0]].as_ref())?;
-//! let (cross, own) = (kernel.scaled(&kernel.between(&known, &new)?, 2), Mat::from_fn(2, 2, |_, _| 4.0));
-//! let latent = Posterior::new(fit.blocks().iter().cloned(), 0.5)?.latent(&cross, &own, &Mat::zeros(2, 2))?;
-//! let p = latent.probs(Precision::Standard)?;
+//! let hyper = Hyper { kernel: Kernel::new(Rbf).with_scale(4.0)?, mean: 0.0, tau: 0.5 };
+//! let known = mat![[0.0, 0.1], [0.2, 0.0], [3.0, 3.1], [2.9, 3.0]];
+//! let inference = Inference::Natural(NaturalOptions::default());
+//! let adapted = adapt(known.as_ref(), &[0, 0, 1, 1], 2, &hyper, &inference)?;
+//! assert!(adapted.posterior().converged);
+//! let p = adapted.probs(mat![[0.1, 0.1], [40.0, -40.0]].as_ref(), Precision::Standard)?;
 //! assert!(p[(0, 0)] > 0.7); // near the first class
 //! assert!((p[(1, 0)] - 0.5).abs() < 1e-6); // far from everything: I don't know
 //! # Ok(())
@@ -33,28 +29,25 @@
 //! | question | module |
 //! | --- | --- |
 //! | What does a task consist of? | [`Task`], [`kernels`], [`likelihoods`] |
-//! | What are the latent functions, given labels? | [`inference`], [`gibbs`] |
-//! | What is a new point? | [`predict`], [`quadrature`] |
+//! | What are the latent functions, given labels? | [`inference`]: each a way from a task to a [`posterior::Posterior`] |
+//! | What is a new point? | [`Query`], [`posterior`], [`quadrature`] |
 //! | How good are kernel, prior mean and temperature? | [`objective`] |
-//! | What do other models say? | [`exact`], [`ove`], [`laplace`] |
+//! | From features to a posterior or a gradient | [`episode`] |
+//! | From vectors to a classifier, hyperparameters learned | [`classifier`] |
+
+#![warn(clippy::too_many_arguments, clippy::too_many_lines)]
 
 pub mod classifier;
-mod conditional;
 pub mod episode;
 mod error;
-pub mod exact;
-pub mod gauss;
-pub mod gibbs;
+pub mod gaussian;
 pub mod inference;
 pub mod kernels;
-pub mod laplace;
 pub mod likelihoods;
-pub mod linalg;
 pub mod objective;
-pub mod ove;
 mod parallel;
 pub mod polya_gamma;
-pub mod predict;
+pub mod posterior;
 pub mod quadrature;
 mod query;
 #[cfg(test)]
@@ -66,9 +59,12 @@ mod testing;
 #[cfg(test)]
 mod twin;
 
+pub(crate) use gaussian::linalg;
+
 /// The matrices of this crate's interface.
 pub use faer;
 
 pub use error::{Error, Result};
-pub use query::{Query, QueryGradient};
+pub use gaussian::linalg::keep_freed_memory;
+pub use query::{Labelled, Query, QueryGradient};
 pub use task::{Gradient, Standard, Task};

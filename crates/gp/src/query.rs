@@ -16,6 +16,15 @@ pub struct Query {
     pub astar: Mat<f64>,
 }
 
+/// Queries with their labels.
+#[derive(Debug, Clone, Copy)]
+pub struct Labelled<'a> {
+    /// The queries.
+    pub query: &'a Query,
+    /// Their labels, [Q].
+    pub y: &'a [usize],
+}
+
 /// A loss on queries and its gradient in the units of f.
 #[derive(Debug, Clone)]
 pub struct QueryGradient {
@@ -40,9 +49,9 @@ impl Query {
         self.kss.nrows()
     }
 
-    /// Checked against the task and divided by tau^2 and tau: the query in units of x.
-    pub(crate) fn standardise(&self, task: &Task) -> Result<Query> {
-        let (n, c, q) = (task.points(), task.classes(), self.points());
+    /// An error unless the query is one of a task of `n` points and `c` classes, all of it numbers.
+    pub(crate) fn check(&self, n: usize, c: usize) -> Result<()> {
+        let q = self.points();
         if self.ks.len() != c {
             return Err(Error::Shape { what: "classes of ks", expected: c, got: self.ks.len() });
         }
@@ -50,7 +59,12 @@ impl Query {
             check_matrix("ks", ks, n, q)?;
         }
         check_matrix("kss", &self.kss, q, c)?;
-        check_matrix("astar", &self.astar, q, c)?;
+        check_matrix("astar", &self.astar, q, c)
+    }
+
+    /// Checked against the task and divided by tau^2 and tau: the query in units of x.
+    pub(crate) fn standardise(&self, task: &Task) -> Result<Query> {
+        self.check(task.points(), task.classes())?;
         let tau = task.tau();
         let square = Scale(1.0 / (tau * tau));
         Ok(Query {

@@ -1,14 +1,15 @@
 //! Renaming the classes renames every result, bit for bit: each inference, its gradient, and its predictions.
 
-use crate::exact::LabelRegression;
-use crate::inference::{NaturalOptions, Order, Start, Stop, infer};
-use crate::laplace::Laplace;
+use crate::inference::exact::{LabelRegression, largest_target_probabilities};
+use crate::inference::laplace::Laplace;
+use crate::inference::mean_field::{Start, Stop, Updates, infer};
+use crate::inference::natural::NaturalOptions;
+use crate::inference::one_vs_each::OveMeanField;
 use crate::objective::natural_bound;
-use crate::ove::OveMeanField;
-use crate::predict::Posterior;
+use crate::posterior::Blocks;
 use crate::quadrature::Precision;
 use crate::testing::{normal, ranked_task, renamed};
-use crate::{Gradient, Task};
+use crate::{Gradient, Query, Task};
 use faer::Mat;
 use proptest::prelude::*;
 use rand::SeedableRng;
@@ -16,8 +17,8 @@ use rand_chacha::ChaCha8Rng;
 
 const NAMES: [usize; 4] = [2, 0, 3, 1];
 
-/// A task, cross-kernels, prior variances and means of three new points.
-type Problem = (Task, Vec<Mat<f64>>, Mat<f64>, Mat<f64>);
+/// A task and three new points.
+type Problem = (Task, Query);
 
 fn problem(seed: u64, n: usize, tau: f64, a: f64) -> Problem {
     let task = ranked_task(n, 4, 3, tau, a, seed);
@@ -25,13 +26,13 @@ fn problem(seed: u64, n: usize, tau: f64, a: f64) -> Problem {
     let ks = (0..4).map(|_| normal(&mut rng, n, 3) * faer::Scale(0.05)).collect();
     let kss = Mat::from_fn(3, 4, |i, c| 3.0 + 0.1 * (i + 2 * c) as f64);
     let astar = normal(&mut rng, 3, 4) + Mat::from_fn(3, 4, |_, _| a);
-    (task, ks, kss, astar)
+    (task, Query { ks, kss, astar })
 }
 
 /// The same with class c renamed to `NAMES[c]`.
 fn other(problem: &Problem) -> Problem {
-    let (task, ks, kss, astar) = problem;
-    (renamed(task, &NAMES), moved(ks), columns(kss), columns(astar))
+    let (task, Query { ks, kss, astar }) = problem;
+    (renamed(task, &NAMES), Query { ks: moved(ks), kss: columns(kss), astar: columns(astar) })
 }
 
 fn moved(x: &[Mat<f64>]) -> Vec<Mat<f64>> {
@@ -59,12 +60,12 @@ fn same_gradient(one: &Gradient, two: &Gradient) {
 }
 
 fn mean_field(p: &Problem) -> Vec<Mat<f64>> {
-    let (task, ks, kss, astar) = p;
+    let (task, query) = p;
     let mut out = Vec::new();
-    for order in [Order::Paper, Order::Exact, Order::Joint, Order::Collapsed, Order::Released] {
+    for order in [Updates::Paper, Updates::Exact, Updates::Joint, Updates::Collapsed, Updates::Released] {
         let fit = infer(task, order, &Start::Prior, Stop::Steps(4)).unwrap();
-        let posterior = Posterior::new(fit.blocks().iter().cloned(), task.tau()).unwrap();
-        let latent = posterior.latent(ks, kss, astar).unwrap();
+        let posterior = Blocks::new(fit.blocks().iter().cloned(), task.tau()).unwrap();
+        let latent = posterior.latent(query).unwrap();
         let probs = latent.probs(Precision::Standard).unwrap();
         out.extend([fit.mu_f(), fit.v_f(), latent.mean, latent.var, probs]);
     }
@@ -84,9 +85,9 @@ proptest! {
     #[test]
     fn of_natural_gradients(seed in 0u64..1000, n in 4usize..9, tau in 0.1..1.5f64, a in -5.0..1.0f64) {
         let options = NaturalOptions { max_steps: 12, ..Default::default() };
-        let run = |(task, ks, kss, astar): &Problem| {
+        let run = |(task, query): &Problem| {
             let (gradient, fit) = natural_bound(task, options).unwrap();
-            let latent = Posterior::new(fit.blocks, task.tau()).unwrap().latent(ks, kss, astar).unwrap();
+            let latent = Blocks::new(fit.blocks, task.tau()).unwrap().latent(query).unwrap();
             (gradient, fit.bounds, latent.probs(Precision::Standard).unwrap())
         };
         let p = problem(seed, n, tau, a);
@@ -98,9 +99,9 @@ proptest! {
 
     #[test]
     fn of_laplace(seed in 0u64..1000, n in 4usize..9, tau in 0.1..1.5f64, a in -2.0..1.0f64) {
-        let run = |(task, ks, kss, astar): &Problem| {
+        let run = |(task, query): &Problem| {
             let fit = Laplace::new(task, 100).unwrap();
-            (fit.gradient(task).unwrap(), fit.predict(ks, kss, astar).unwrap(), fit.mode)
+            (fit.gradient(task).unwrap(), fit.latent(query).unwrap(), fit.mode)
         };
         let p = problem(seed, n, tau, a);
         let (one, two) = (run(&p), run(&other(&p)));
@@ -114,9 +115,9 @@ proptest! {
 
     #[test]
     fn of_one_vs_each(seed in 0u64..1000, n in 4usize..9, tau in 0.1..1.5f64, a in -2.0..1.0f64) {
-        let run = |(task, ks, kss, astar): &Problem| {
+        let run = |(task, query): &Problem| {
             let fit = OveMeanField::new(task, 12, 0.0).unwrap();
-            let at = fit.predict(ks, kss, astar).unwrap();
+            let at = fit.latent(query).unwrap();
             (fit.gradient(task).unwrap(), fit.published_probabilities(&at).unwrap(), at)
         };
         let p = problem(seed, n, tau, a);
@@ -131,10 +132,10 @@ proptest! {
 
     #[test]
     fn of_label_regression(seed in 0u64..1000, n in 4usize..9, noise in 0.05..2.0f64, a in -2.0..1.0f64) {
-        let run = |(task, ks, kss, astar): &Problem| {
+        let run = |(task, query): &Problem| {
             let fit = LabelRegression::new(task, noise).unwrap();
-            let at = fit.predict(ks, kss, astar).unwrap();
-            (fit.loss_gradient(), at.largest_target_probabilities(noise), at)
+            let at = fit.latent(query).unwrap();
+            (fit.loss_gradient(), largest_target_probabilities(&at, noise), at)
         };
         let p = problem(seed, n, 1.0, a);
         let (one, two) = (run(&p), run(&other(&p)));

@@ -2,7 +2,7 @@
 
 use faer::Mat;
 
-use crate::linalg::{inner, keep_freed_memory, sum_any_order};
+use crate::linalg::{inner, sum_any_order};
 use crate::{Error, Result};
 
 /// A checked task in the units of the latent functions f: kernel matrices, labels, prior mean, temperature.
@@ -20,7 +20,6 @@ impl Task {
     /// `k`: C symmetric positive semi-definite matrices [N, N]; `y`: N labels in `0..C`; `a`: prior mean [N, C];
     /// `tau > 0`. Symmetry must hold to 1e-8 of the largest entry; the lower half is then taken for both.
     pub fn new(k: Vec<Mat<f64>>, y: Vec<usize>, a: Mat<f64>, tau: f64) -> Result<Self> {
-        keep_freed_memory();
         let (n, c) = (y.len(), k.len());
         if n == 0 {
             return Err(Error::Empty { what: "y", needed: 1 });

@@ -5,8 +5,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 use siskin_gp::Task;
-use siskin_gp::inference::{Order, Start, Stop, infer};
-use siskin_gp::objective::{Bound, bound};
+use siskin_gp::inference::mean_field::{Start, Stop, Updates, infer};
+use siskin_gp::objective::bound;
 use siskin_gp::quadrature::{Precision, probabilities::Predictive};
 
 /// A task of `n` points and `c` classes with kernels `X X'`, prior mean 0.
@@ -24,7 +24,7 @@ fn task(n: usize, c: usize, tau: f64, seed: u64) -> Task {
 /// The listed order takes the omega of the sweep before: the ELBO of the q it holds falls by 11 nats in its second sweep.
 #[test]
 fn the_listed_order_can_lower_its_bound() {
-    let trace = infer(&task(6, 3, 0.2, 1), Order::Paper, &Start::Prior, Stop::Steps(2)).unwrap().trace;
+    let trace = infer(&task(6, 3, 0.2, 1), Updates::Paper, &Start::Prior, Stop::Steps(2)).unwrap().trace;
     assert!(trace[1] < trace[0] - 11.0, "{trace:?}");
 }
 
@@ -37,9 +37,9 @@ fn the_printed_bound_can_exceed_the_evidence() {
     let mut p = [0.0; 3];
     Predictive::new(Precision::Fine).probs(&[0.0; 3], &s2, &mut p).unwrap();
     let evidence = p[task.y()[0]].ln();
-    let value = |kind| bound(&task, kind, Order::Paper, &Start::Prior, 2).unwrap().value;
-    assert!(value(Bound::Paper) > evidence + 1.0, "{} {evidence}", value(Bound::Paper));
-    for kind in [Bound::General, Bound::Profiled, Bound::Collapsed] {
+    let value = |kind| bound(&task, kind, Updates::Paper, &Start::Prior, Stop::Steps(2)).unwrap().value;
+    assert!(value(Updates::Paper) > evidence + 1.0, "{} {evidence}", value(Updates::Paper));
+    for kind in [Updates::Exact, Updates::Joint, Updates::Collapsed] {
         assert!(value(kind) < evidence, "{kind:?}: {} {evidence}", value(kind));
     }
 }

@@ -11,12 +11,13 @@ use faer::Mat;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
-use siskin_gp::gibbs::{Chains, LogisticSoftmaxGibbs, OneVsEachGibbs};
-use siskin_gp::inference::{Natural, NaturalOptions, Order, Start, Stop, infer, natural};
-use siskin_gp::laplace::Laplace;
+use siskin_gp::inference::gibbs::{Chains, LogisticSoftmaxGibbs, OneVsEachGibbs};
+use siskin_gp::inference::laplace::Laplace;
+use siskin_gp::inference::mean_field::{Start, Stop, Updates, infer};
+use siskin_gp::inference::natural::{Natural, NaturalOptions, natural};
+use siskin_gp::inference::one_vs_each::OveMeanField;
 use siskin_gp::likelihoods::softmax;
-use siskin_gp::ove::OveMeanField;
-use siskin_gp::predict::Posterior;
+use siskin_gp::posterior::Blocks;
 use siskin_gp::quadrature::Precision;
 
 fn sigma(x: f64) -> f64 {
@@ -65,10 +66,10 @@ impl Likelihood for OneVsEach {
     }
 }
 
-fn mean_field(p: &Problem, order: Order) -> Mat<f64> {
+fn mean_field(p: &Problem, order: Updates) -> Mat<f64> {
     let fit = infer(&p.task, order, &Start::Prior, Stop::Tolerance { tol: 1e-7, max_steps: 5000 }).unwrap();
     assert!(fit.converged, "{order:?}: {}", fit.change);
-    probabilities(p, Posterior::new(fit.blocks().iter().cloned(), p.task.tau()).unwrap())
+    probabilities(p, Blocks::new(fit.blocks().iter().cloned(), p.task.tau()).unwrap())
 }
 
 fn direct(p: &Problem) -> Natural {
@@ -78,8 +79,8 @@ fn direct(p: &Problem) -> Natural {
     fit
 }
 
-fn probabilities(p: &Problem, posterior: Posterior) -> Mat<f64> {
-    let latent = posterior.latent(&p.query.ks, &p.query.kss, &p.query.astar).unwrap();
+fn probabilities(p: &Problem, posterior: Blocks) -> Mat<f64> {
+    let latent = posterior.latent(&p.query).unwrap();
     latent.probs(Precision::Standard).unwrap()
 }
 
@@ -102,12 +103,12 @@ fn check(p: &Problem, sweeps: usize, stated: &Stated, mean_field_is: Confidence)
     let fit = direct(p);
     let w = Mat::from_fn(p.task.points(), p.task.classes(), |i, c| fit.blocks[c].w[i]);
     let truth = Truth::new(p, (&fit.b, &w), sweeps, &LogisticSoftmax);
-    let best = probabilities(p, Posterior::new(fit.blocks, p.task.tau()).unwrap());
+    let best = probabilities(p, Blocks::new(fit.blocks, p.task.tau()).unwrap());
     let d = truth.divergence(&best);
     println!("chains {:.4} {:.6}; direct {d:.6}", truth.largest_error(), truth.divergence_error());
     assert!(d < stated.direct + truth.divergence_error(), "direct: {d} +- {}", truth.divergence_error());
     let sure = confidence(&truth.mean);
-    for order in [Order::Paper, Order::Exact, Order::Joint, Order::Collapsed] {
+    for order in [Updates::Paper, Updates::Exact, Updates::Joint, Updates::Collapsed] {
         let q = mean_field(p, order);
         let d = truth.largest_difference(&q);
         println!("{order:?} {d:.4}, confidence {:.3} of {sure:.3}", confidence(&q));
@@ -196,7 +197,7 @@ fn one_vs_each_by_gibbs_and_mean_field() {
     assert!(d < 0.05, "Gibbs: {d}");
     let fit = OveMeanField::new(&p.task, 2000, 1e-10).unwrap();
     assert!(fit.converged);
-    let at = fit.predict(&p.query.ks, &p.query.kss, &p.query.astar).unwrap();
+    let at = fit.latent(&p.query).unwrap();
     let probs = fit.published_probabilities(&at).unwrap();
     let d = (softmax_rows(&truth.mean) - probs).norm_max();
     println!("one-vs-each: chains {}, mean field {d}", truth.largest_error());
@@ -211,7 +212,7 @@ fn softmax_by_laplace() {
         let truth = Truth::new(&p, (&none, &none), 60_000, &Softmax);
         let fit = Laplace::new(&p.task, 100).unwrap();
         assert!(fit.converged);
-        let at = fit.predict(&p.query.ks, &p.query.kss, &p.query.astar).unwrap();
+        let at = fit.latent(&p.query).unwrap();
         let d = truth.largest_difference(&expected_softmax(&at.mean, &at.cov));
         println!("softmax, {shot} shots: chains {:.4}, Laplace {d:.4}", truth.largest_error());
         assert!(d < tolerance + truth.largest_error(), "{d} +- {}", truth.largest_error());

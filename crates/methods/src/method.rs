@@ -24,7 +24,7 @@ pub struct GaussianProcess {
     /// Kernel, prior mean and temperature.
     pub hyper: siskin_gp::episode::Hyper,
     /// How the posterior of a task is found.
-    pub inference: siskin_gp::episode::Inference,
+    pub inference: siskin_gp::inference::Inference,
 }
 
 /// A few-shot classifier that can be trained on episodes and asked for probabilities.

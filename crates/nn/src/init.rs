@@ -6,7 +6,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
-use crate::random::stream;
+use siskin_random::stream;
 
 /// Draws the first values of one network: the `i`-th drawn tensor comes from stream `(seed, "init", i)`, so the values depend
 /// neither on Burn's generator nor on the device, and a longer network begins with the same bytes as a shorter one.

@@ -3,10 +3,10 @@
 use rand_distr::{Distribution, StandardNormal};
 use serde::Serialize;
 use siskin_cpu::{Isa, Seconds, multiply_adds, time};
-use siskin_data::random::stream;
 use siskin_methods::gp::cdkt::{Cdkt, CdktSettings};
 use siskin_methods::{Episode, Images, Method, Pace, Rates, Setup, Task};
 use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, Step};
+use siskin_random::stream;
 
 use crate::error::Result;
 
@@ -119,6 +119,7 @@ pub fn run(
     repeats: usize,
     progress: &mut dyn FnMut(&CaseReport),
 ) -> Result<BenchReport> {
+    siskin_gp::keep_freed_memory();
     let peak = peak(repeats);
     let mut reports = Vec::new();
     for case in cases {

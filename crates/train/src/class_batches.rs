@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 use rand::seq::SliceRandom;
-use siskin_data::random::stream;
 use siskin_data::{Episode, EpisodeClass, EpisodeSource, Split};
+use siskin_random::stream;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 

@@ -3,9 +3,9 @@
 use crate::error::{Error, Result};
 use rayon::prelude::*;
 use siskin_calib::{Predictions, Probabilities};
-use siskin_data::random::stream;
 use siskin_data::{Episode, Items, Split, Transform};
 use siskin_methods::{Features, Images, LatentGaussians, Method, Prediction, Rows, Task};
+use siskin_random::stream;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -12,8 +12,8 @@ use crate::protocol::TestReport;
 use crate::run::Model;
 use crate::run_folder::RunFolder;
 use siskin_calib::{PAPER_BINS, Reliability};
-use siskin_data::random::stream;
 use siskin_data::{Episode, Items, Split, Transform};
+use siskin_random::stream;
 
 /// Steps averaged for one point of the training curve.
 const SMOOTHING: usize = 25;

@@ -77,6 +77,7 @@ impl Run {
 
     /// Trains to the end of the last phase, or until `stop` is set.
     pub fn train(&mut self, stop: &AtomicBool, on: &mut dyn FnMut(&Event)) -> Result<Outcome> {
+        siskin_gp::keep_freed_memory();
         loop {
             let phase = self.trainer.phase();
             if let Some(name) = phase.name.clone() {

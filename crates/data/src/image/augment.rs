@@ -144,8 +144,8 @@ fn blend(from: u8, to: u8, factor: f32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::stream;
     use proptest::prelude::*;
+    use siskin_random::stream;
 
     proptest! {
         #[test]

@@ -96,7 +96,7 @@ pub(super) fn normalize(image: &Image, channels: Channels, out: &mut [f32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::stream;
+    use siskin_random::stream;
 
     fn rgb() -> Image {
         let pixels = (0..20 * 15 * 3).map(|i| (i * 37 % 256) as u8).collect();

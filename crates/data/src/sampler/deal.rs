@@ -54,8 +54,8 @@ fn choose(weights: &[f64], sum: f64, rng: &mut ChaCha8Rng) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::stream;
     use proptest::prelude::*;
+    use siskin_random::stream;
 
     proptest! {
         #[test]

@@ -19,9 +19,9 @@ pub use list::EpisodeList;
 pub use pool::Skipped;
 pub use spec::{Count, EpisodeSpec, ShortClasses};
 
-use crate::random::stream;
 use crate::{Error, Result, Split};
 use pool::Pool;
+use siskin_random::stream;
 
 /// Where episodes come from: drawn ([`Sampler`]) or read ([`EpisodeList`]).
 pub trait EpisodeSource: Send + Sync {

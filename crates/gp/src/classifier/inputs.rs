@@ -1,6 +1,6 @@
 //! What comes in: checks that name the fact, standardisation, the subset hyperparameters are learned on.
 
-use crate::kernels::{Kernel, KernelKind};
+use crate::kernels::{Kernel, Rbf};
 use crate::{Error, Result};
 use faer::{Mat, MatRef};
 
@@ -125,7 +125,7 @@ pub(super) fn rbf_at_median_distance(x: &Mat<f64>, order: &[usize]) -> Result<Ke
     }
     squares.sort_by(f64::total_cmp);
     let median = squares.get(squares.len() / 2).map_or(1.0, |s| s.sqrt());
-    Kernel::new(KernelKind::Rbf).with_shape(median)?.with_scale(1.0)
+    Kernel::new(Rbf).with_shapes(&[median])?.with_scale(1.0)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Hyperparameters by L-BFGS on the bound of the log evidence.
 
 use super::posterior::{Objective, Warm, leave_one_out_loss, objective};
-use super::{GpClassifier, Likelihood, go_on};
+use super::{GpClassifier, Likelihood};
+use crate::inference::go_on;
 use crate::kernels::{Kernel, KernelGradient, inverse_softplus, softplus, softplus_slope};
 use crate::linalg::sum_any_order;
 use crate::{Error, Result};
@@ -84,9 +85,7 @@ impl Parameters {
     /// All that is learned, in the order mean, log level, log shape, log scales.
     fn start(&self) -> Vec<f64> {
         let mut start = vec![self.mean, self.level.ln()];
-        if self.kernel.has_shape() {
-            start.push(self.kernel.shape().ln());
-        }
+        start.extend(self.kernel.shapes().iter().map(|shape| shape.ln()));
         if self.scales {
             start.extend((0..self.kernel.raw_scale.len()).map(|c| softplus(self.kernel.raw_scale[c]).ln()));
         }
@@ -97,10 +96,8 @@ impl Parameters {
         let log: Vec<f64> = self.start().iter().zip(u).map(|(s, u)| s + REACH * (u / REACH).tanh()).collect();
         let mut kernel = self.kernel.clone();
         let mut rest = log[2..].iter();
-        if kernel.has_shape()
-            && let Some(l) = rest.next()
-        {
-            kernel.raw_shape = inverse_softplus("kernel shape", l.exp())?;
+        for (raw_shape, l) in kernel.raw_shape.iter_mut().zip(&mut rest) {
+            *raw_shape = inverse_softplus("kernel shape", l.exp())?;
         }
         for (raw_scale, l) in kernel.raw_scale.iter_mut().zip(rest) {
             *raw_scale = inverse_softplus("output scale", l.exp())?;
@@ -113,9 +110,7 @@ impl Parameters {
         let by_log = |raw: f64, bar: f64| bar / softplus_slope(raw) * softplus(raw);
         let kernel = &at.kernel;
         let mut slope = vec![got.dmean, got.dlevel * at.level];
-        if kernel.has_shape() {
-            slope.push(by_log(kernel.raw_shape, bar.raw_shape));
-        }
+        slope.extend(kernel.raw_shape.iter().zip(&bar.raw_shape).map(|(&r, &b)| by_log(r, b)));
         if self.scales {
             slope.extend(kernel.raw_scale.iter().zip(&bar.raw_scale).map(|(&r, &b)| by_log(r, b)));
         }
@@ -167,13 +162,10 @@ impl Problem<'_> {
         let kernel = &at.kernel;
         let Points { x, y, classes } = self.points;
         let features = kernel.features(x.as_ref())?;
-        let base = kernel.within(&features);
-        let k = kernel.scaled(&base, classes);
-        let got = objective(self.settings, k, y, at.level, at.mean, &mut memory.warm)?;
+        let gram = kernel.within(&features)?;
+        let got = objective(self.settings, gram.of_classes(classes), y, at.level, at.mean, &mut memory.warm)?;
         let mut bar = KernelGradient::zeros(kernel);
-        let base_bar = kernel.pull_scale(&base, &got.dk, &mut bar);
-        let mut unused = Mat::zeros(features.dim(), features.points());
-        kernel.pull_within(&features, &base, &base_bar, &mut unused, &mut bar);
+        gram.pull(&got.dk, &mut Mat::zeros(features.dim(), features.points()), &mut bar);
         let slope = self.parameters.slope(u, &at, &got, &bar);
         let per_point = -1.0 / y.len() as f64;
         let (value, slope) =
@@ -276,7 +268,7 @@ fn loss(settings: &GpClassifier, points: Points<'_>, at: &At) -> Result<Option<f
         return Ok(None);
     }
     let Points { x, y, classes } = points;
-    let k = at.kernel.scaled(&at.kernel.within(&at.kernel.features(x.as_ref())?), classes);
+    let k = at.kernel.within(&at.kernel.features(x.as_ref())?)?.of_classes(classes);
     leave_one_out_loss(settings, k, y, at.level, at.mean).map(Some)
 }
 
@@ -301,10 +293,10 @@ fn best_start(
         return Ok(best);
     }
     let kernel = &given.kernel;
-    let own = kernel.scaled(&kernel.diag(&kernel.features(points.x.as_ref())?), points.classes);
-    let mut variances: Vec<f64> = own.iter().map(|own| own.col_as_slice(0).iter().sum()).collect();
+    let own = kernel.own(&kernel.features(points.x.as_ref())?)?.own_of_classes(points.classes);
+    let mut variances: Vec<f64> = own.col_iter().map(|own| own.iter().sum()).collect();
     let variance = sum_any_order(&mut variances) / (points.y.len() * points.classes) as f64;
-    let lengths = if kernel.is_stationary() { &LENGTHS[..] } else { &LENGTHS[..1] };
+    let lengths = if kernel.form.is_stationary() { &LENGTHS[..] } else { &LENGTHS[..1] };
     for temperature in TEMPERATURES {
         for mean in MEANS {
             for length in lengths {
@@ -312,8 +304,10 @@ fn best_start(
                 let mut start = given.clone();
                 start.level = temperature * variance.sqrt();
                 start.mean = mean * start.level;
-                if kernel.is_stationary() {
-                    start.kernel = start.kernel.with_shape(length * kernel.shape())?;
+                if kernel.form.is_stationary() {
+                    let mut shapes = kernel.shapes();
+                    shapes[0] *= length;
+                    start.kernel = start.kernel.with_shapes(&shapes)?;
                 }
                 let loss = loss(settings, points, &at(&start)?)?;
                 if loss < best.1 {
@@ -329,7 +323,7 @@ fn best_start(
 mod tests {
     use super::super::Inference;
     use super::*;
-    use crate::kernels::KernelKind;
+    use crate::kernels::{AnyForm, Rbf};
     use crate::testing::{normal, slope};
     use proptest::prelude::*;
     use rand::SeedableRng;
@@ -370,9 +364,9 @@ mod tests {
             let x = normal(&mut ChaCha8Rng::seed_from_u64(seed), n, 2);
             let y: Vec<usize> = (0..n).map(|i| i % 3).collect();
             for (likelihood, inference, tolerance) in OBJECTIVES {
-                for kind in [KernelKind::Rbf, KernelKind::Cosine, KernelKind::Polynomial { power: 2 }] {
+                for name in ["rbf", "cosine", "poly2"] {
                     let settings = GpClassifier { likelihood, inference, tau, prior_mean, ..Default::default() };
-                    let kernel = Kernel::new(kind);
+                    let kernel = Kernel::new(AnyForm::named(name).unwrap());
                     let kernel = if per_class { kernel.scale_per_class(3) } else { kernel };
                     let parameters = Parameters::new(&settings, kernel);
                     let u: Vec<f64> = (0..parameters.start().len()).map(|i| 0.3 - 0.2 * i as f64).collect();
@@ -388,7 +382,7 @@ mod tests {
                         let want = slope(at, 1e-2);
                         prop_assert!(
                             (got[i] - want).abs() < tolerance * (1.0 + want.abs()),
-                            "{likelihood:?} {inference:?} {kind:?} {i}: {} and {want}", got[i]
+                            "{likelihood:?} {inference:?} {name} {i}: {} and {want}", got[i]
                         );
                     }
                 }
@@ -405,7 +399,7 @@ mod tests {
             let settings = GpClassifier { inference, ..Default::default() };
             let new = || Problem {
                 settings: &settings,
-                parameters: Parameters::new(&settings, Kernel::new(KernelKind::Rbf)),
+                parameters: Parameters::new(&settings, Kernel::new(Rbf)),
                 points: Points { x: &x, y: &y, classes: 3 },
                 memory: RefCell::default(),
             };

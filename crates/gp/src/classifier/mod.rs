@@ -13,22 +13,22 @@
 //! # Ok::<(), siskin_gp::Error>(())
 //! ```
 
-mod collapsed;
 mod inputs;
 mod learn;
 mod posterior;
 mod store;
 
-use crate::kernels::{Features, Kernel};
-use crate::predict::entropy;
+use crate::episode::{Adapted, Hyper};
+use crate::kernels::Kernel;
+use crate::posterior::entropy;
+use crate::quadrature::Precision;
 use crate::{Error, Result};
 use faer::{Mat, MatRef};
 use inputs::{Standardiser, check_features, count_classes, order_of_values, spread_subset};
 pub use learn::Learned;
 use learn::{Points, learn};
-use posterior::Fitted;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// How class probabilities arise from the latent functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -103,25 +103,14 @@ pub struct GpClassifier {
     fitted: Option<Model>,
 }
 
-/// `Ok` unless the fit is to end.
-fn go_on(cancelled: &AtomicBool) -> Result<()> {
-    match cancelled.load(Ordering::Relaxed) {
-        false => Ok(()),
-        true => Err(Error::Cancelled),
-    }
-}
-
 /// All that prediction needs.
 #[derive(Debug, Clone)]
 struct Model {
     standardiser: Standardiser,
-    kernel: Kernel,
     /// Training points after standardisation, [N, D].
     x: Mat<f64>,
-    features: Features,
     y: Vec<usize>,
-    classes: usize,
-    posterior: Fitted,
+    adapted: Adapted,
     learned: Learned,
 }
 
@@ -195,13 +184,11 @@ impl GpClassifier {
         let small = Mat::from_fn(subset.len(), x.ncols(), |i, j| x[(subset[i], j)]);
         let small_y: Vec<usize> = subset.iter().map(|&i| y[i]).collect();
         let (kernel, mut learned) = learn(self, start, Points { x: &small, y: &small_y, classes })?;
-        let features = kernel.features(x.as_ref())?;
+        let hyper = Hyper { kernel, mean: learned.prior_mean, tau: learned.tau };
         let guess = posterior::Guess { x: &small, y: &small_y };
-        let (posterior, converged) =
-            Fitted::new(self, &kernel, &learned, &features, y, classes, Some(guess))?;
-        learned.posterior_converged = converged;
-        let y = y.to_vec();
-        self.fitted = Some(Model { standardiser, kernel, x, features, y, classes, posterior, learned });
+        let adapted = posterior::adapted(self, &hyper, learned.noise, (&x, y, classes), Some(guess))?;
+        learned.posterior_converged = adapted.posterior().converged;
+        self.fitted = Some(Model { standardiser, x, y: y.to_vec(), adapted, learned });
         Ok(())
     }
 
@@ -209,14 +196,9 @@ impl GpClassifier {
     pub fn predictions(&self, x: MatRef<'_, f64>) -> Result<Predictions> {
         let model = self.model()?;
         let x = model.standardised(x)?;
-        let features = model.kernel.features(x.as_ref())?;
-        let ks = model.kernel.scaled(&model.kernel.between(&model.features, &features)?, model.classes);
-        let diag = model.kernel.scaled(&model.kernel.diag(&features), model.classes);
-        let kss = Mat::from_fn(x.nrows(), model.classes, |i, c| diag[c][(i, 0)]);
-        let astar = Mat::from_fn(x.nrows(), model.classes, |_, _| model.learned.prior_mean);
-        let (mean, var, probs) = model.posterior.predict(&ks, &kss, &astar)?;
+        let (latent, probs) = model.adapted.answer(x.as_ref(), Precision::Standard)?;
         let entropy = entropy(&probs);
-        Ok(Predictions { probs, mean, var, entropy })
+        Ok(Predictions { probs, mean: latent.mean, var: latent.var, entropy })
     }
 
     /// Class probabilities at M points, [M, C].
@@ -236,15 +218,14 @@ impl GpClassifier {
 
     /// The kernel with its learned parameters.
     pub fn fitted_kernel(&self) -> Result<&Kernel> {
-        Ok(&self.model()?.kernel)
+        Ok(&self.model()?.adapted.hyper().kernel)
     }
 
     /// [`Kernel::correlation`] between the N training points and M points `x` [M, D], [N, M].
     pub fn similarity(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
         let model = self.model()?;
         let x = model.standardised(x)?;
-        let queries = model.kernel.features(x.as_ref())?;
-        model.kernel.correlation(&model.features, &queries)
+        model.adapted.similarity(x.as_ref())
     }
 
     fn model(&self) -> Result<&Model> {

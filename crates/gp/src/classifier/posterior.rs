@@ -1,23 +1,19 @@
-//! Bound, posterior and prediction of each likelihood.
+//! Bound and posterior of each likelihood.
 
-use super::collapsed::{Collapsed, Effort, Marginals};
-use super::{GpClassifier, Inference, Learned, Likelihood};
-use crate::exact::LabelRegression;
-use crate::gauss::Digits;
-use crate::gibbs::{root, stream};
-use crate::inference::{Ascent, NaturalOptions, Pair, ascend_from, sites_at};
-use crate::kernels::{Features, Kernel};
-use crate::laplace::Laplace;
-use crate::likelihoods::softmax;
+use super::{GpClassifier, Inference, Likelihood};
+use crate::episode::{Adapted, Hyper, Support};
+use crate::gaussian::{Digits, Sites};
+use crate::inference::exact::LabelRegression;
+use crate::inference::laplace::Laplace;
+use crate::inference::mean_field::{Collapsed, Effort, Marginals};
+use crate::inference::natural::{Ascent, NaturalOptions, ascend_from, sites_at};
+use crate::inference::one_vs_each::OveMeanField;
 use crate::linalg::sum_any_order;
 use crate::objective::{envelope, leave_one_out};
-use crate::ove::OveMeanField;
-use crate::predict::{Posterior, Sites};
+use crate::posterior::Posterior;
 use crate::quadrature::Precision;
-use crate::{Gradient, Result, Task};
+use crate::{Gradient, Query, Result, Task};
 use faer::{Mat, Scale};
-use rand::RngExt;
-use rand_distr::StandardNormal;
 use std::sync::atomic::AtomicBool;
 
 /// Sweeps of mean field or Newton steps at most.
@@ -25,8 +21,6 @@ const SWEEPS: usize = 200;
 /// Collapsed sweeps rest when a further one would gain less than this per point. Then the bound does not depend on where
 /// they started, and its slope by the envelope rule is its own, both well within what the search for hyperparameters sees.
 const REST: Effort = Effort { most: SWEEPS, rest: 1e-7 };
-/// Draws for the probabilities of [`Likelihood::Softmax`].
-const DRAWS: usize = 1000;
 
 /// A bound and its slopes in the kernel matrices and the level (temperature or noise).
 pub(super) struct Objective {
@@ -43,7 +37,7 @@ pub(super) struct Objective {
 #[derive(Default)]
 pub(super) struct Warm {
     marginals: Option<Marginals>,
-    sites: Option<Pair>,
+    sites: Option<Sites>,
 }
 
 /// The bound of the log evidence; `warm` carries q(F) from one call to the next.
@@ -108,8 +102,9 @@ pub(super) fn leave_one_out_loss(
     mean: f64,
 ) -> Result<f64> {
     let task = task(k, y, tau, mean)?;
-    let (sites, _) = sites(settings, &task, None)?;
-    Ok(leave_one_out(&sites.posterior(&task)?, y)?.log_loss)
+    let posterior = logistic_softmax(settings, &task, None)?;
+    let none = crate::Error::Empty { what: "sites of the posterior", needed: 1 };
+    Ok(leave_one_out(posterior.blocks().ok_or(none)?, y)?.log_loss)
 }
 
 /// The sum of all entries, in an order that does not depend on the names of the classes.
@@ -122,169 +117,72 @@ fn task(k: Vec<Mat<f64>>, y: &[usize], tau: f64, mean: f64) -> Result<Task> {
     Task::new(k, y.to_vec(), a, tau)
 }
 
-/// The posterior given all training points.
-#[derive(Debug, Clone)]
-pub(super) enum Fitted {
-    LogisticSoftmax { posterior: Posterior, sites: Sites },
-    Softmax(Laplace),
-    OneVsEach(OveMeanField),
-    Gaussian(LabelRegression),
-}
-
 /// Points whose posterior, cheap to find, foretells that of all.
 pub(super) struct Guess<'a> {
     pub(super) x: &'a Mat<f64>,
     pub(super) y: &'a [usize],
 }
 
-impl Fitted {
-    /// The posterior, and whether its iteration came to rest.
-    pub(super) fn new(
-        settings: &GpClassifier,
-        kernel: &Kernel,
-        learned: &Learned,
-        features: &Features,
-        y: &[usize],
-        classes: usize,
-        guess: Option<Guess<'_>>,
-    ) -> Result<(Self, bool)> {
-        let base = kernel.within(features);
-        let task = task(kernel.scaled(&base, classes), y, learned.tau, learned.prior_mean)?;
-        Ok(match settings.likelihood {
-            Likelihood::LogisticSoftmax => {
-                let start = match guess.filter(|guess| guess.y.len() < task.points()) {
-                    None => None,
-                    Some(guess) => Some(guess.marginals(settings, kernel, features, &task)?),
-                };
-                let (sites, converged) = sites(settings, &task, start)?;
-                (Self::from_sites(&task, sites)?, converged)
-            }
-            Likelihood::Softmax => {
-                let fit = Laplace::new(&task, SWEEPS)?;
-                let converged = fit.converged;
-                (Self::Softmax(fit), converged)
-            }
-            Likelihood::OneVsEach => {
-                let fit = OveMeanField::new(&task, SWEEPS, 1e-6)?;
-                let converged = fit.converged;
-                (Self::OneVsEach(fit), converged)
-            }
-            Likelihood::Gaussian => (Self::Gaussian(LabelRegression::new(&task, learned.noise)?), true),
-        })
-    }
-
-    /// The logistic-softmax posterior with given sites.
-    pub(super) fn rebuild(
-        kernel: &Kernel,
-        learned: &Learned,
-        features: &Features,
-        y: &[usize],
-        classes: usize,
-        sites: Sites,
-    ) -> Result<Self> {
-        let k = kernel.scaled(&kernel.within(features), classes);
-        Self::from_sites(&task(k, y, learned.tau, learned.prior_mean)?, sites)
-    }
-
-    fn from_sites(task: &Task, sites: Sites) -> Result<Self> {
-        Ok(Self::LogisticSoftmax { posterior: sites.posterior(task)?, sites })
-    }
-
-    /// Latent mean and variance and class probabilities at M points, [M, C] each.
-    /// `ks`: C of [N, M]; `kss`, `astar`: [M, C].
-    pub(super) fn predict(
-        &self,
-        ks: &[Mat<f64>],
-        kss: &Mat<f64>,
-        astar: &Mat<f64>,
-    ) -> Result<(Mat<f64>, Mat<f64>, Mat<f64>)> {
-        match self {
-            Self::LogisticSoftmax { posterior, .. } => {
-                let latent = posterior.latent(ks, kss, astar)?;
-                let probs = latent.probs(Precision::Standard)?;
-                Ok((latent.mean, latent.var, probs))
-            }
-            Self::Softmax(laplace) => {
-                let at = laplace.predict(ks, kss, astar)?;
-                let probs = softmax_probs(&at.mean, &at.cov, laplace.tau())?;
-                Ok((at.mean, diagonals(&at.cov), probs))
-            }
-            Self::OneVsEach(posterior) => {
-                let at = posterior.predict(ks, kss, astar)?;
-                let probs = posterior.published_probabilities(&at)?;
-                Ok((at.mean, diagonals(&at.cov), probs))
-            }
-            Self::Gaussian(regression) => {
-                let at = regression.predict(ks, kss, astar)?;
-                let probs = at.largest_target_probabilities(regression.noise());
-                Ok((at.mean, at.var, probs))
-            }
+/// The posterior given all training points, from a guess of where it lies if there is one.
+pub(super) fn adapted(
+    settings: &GpClassifier,
+    hyper: &Hyper,
+    noise: f64,
+    (x, y, classes): (&Mat<f64>, &[usize], usize),
+    guess: Option<Guess<'_>>,
+) -> Result<Adapted> {
+    let (support, task) = Support::new(x.as_ref(), y, classes, hyper)?;
+    let posterior = match settings.likelihood {
+        Likelihood::LogisticSoftmax => {
+            let start = match guess.filter(|guess| guess.y.len() < task.points()) {
+                None => None,
+                Some(guess) => Some(guess.marginals(settings, &support, &task)?),
+            };
+            logistic_softmax(settings, &task, start)?
         }
-    }
+        Likelihood::Softmax => crate::inference::Inference::Laplace { max_steps: SWEEPS }.posterior(&task)?,
+        Likelihood::OneVsEach => {
+            crate::inference::Inference::OneVsEach { sweeps: SWEEPS, tolerance: 1e-6 }.posterior(&task)?
+        }
+        Likelihood::Gaussian => crate::inference::Inference::Exact { noise }.posterior(&task)?,
+    };
+    Ok(Adapted { support, posterior })
 }
 
 impl Guess<'_> {
     /// The posterior of the few, seen from all points: means and variances in units of x.
-    fn marginals(
-        &self,
-        settings: &GpClassifier,
-        kernel: &Kernel,
-        features: &Features,
-        task: &Task,
-    ) -> Result<Marginals> {
-        let few = kernel.features(self.x.as_ref())?;
-        let few_k = kernel.scaled(&kernel.within(&few), task.classes());
-        let few_task = self::task(few_k, self.y, task.tau(), task.a()[(0, 0)])?;
-        let posterior = sites(settings, &few_task, None)?.0.posterior(&few_task)?;
-        let ks = kernel.scaled(&kernel.between(&few, features)?, task.classes());
-        let kss = Mat::from_fn(task.points(), task.classes(), |i, c| task.k()[c][(i, i)]);
-        let latent = posterior.latent(&ks, &kss, task.a())?;
+    fn marginals(&self, settings: &GpClassifier, all: &Support, task: &Task) -> Result<Marginals> {
+        let (few, few_task) = Support::new(self.x.as_ref(), self.y, all.classes, &all.hyper)?;
+        let posterior = logistic_softmax(settings, &few_task, None)?;
+        let kernel = &all.hyper.kernel;
+        let query = Query {
+            ks: kernel.between(&few.features, &all.features)?.of_classes(all.classes),
+            kss: Mat::from_fn(task.points(), task.classes(), |i, c| task.k()[c][(i, i)]),
+            astar: task.a().clone(),
+        };
+        let latent = posterior.latent(&query)?;
         let tau = task.tau();
         Ok((latent.mean * Scale(1.0 / tau), latent.var * Scale(1.0 / (tau * tau))))
     }
 }
 
-/// The sites of the logistic-softmax posterior from given marginals (the prior if none), and whether they came to rest.
-fn sites(settings: &GpClassifier, task: &Task, start: Option<Marginals>) -> Result<(Sites, bool)> {
+/// The logistic-softmax posterior from given marginals (the prior if none).
+fn logistic_softmax(settings: &GpClassifier, task: &Task, start: Option<Marginals>) -> Result<Posterior> {
     let (x, cancelled) = (task.standardise(), &settings.cancelled);
-    let (Pair { b, w }, converged) = match settings.inference {
+    let (sites, bound, converged) = match settings.inference {
         Inference::Collapsed => {
             let fit = Collapsed::run(&x, start, REST, cancelled)?;
-            (fit.sites, fit.rested)
+            (fit.sites, fit.bound, fit.rested)
         }
         Inference::Direct => {
             let start = start.map(|(mu, v)| sites_at(task.y(), &mu, &v)).transpose()?;
             let how = Ascent { start, digits: Digits::Most, cancelled: Some(cancelled) };
             let options = NaturalOptions { max_steps: SWEEPS, tolerance: 1e-4, ..Default::default() };
             let fit = ascend_from(&x, options, &how)?;
-            (fit.sites(), fit.converged)
+            (fit.sites(), fit.bound(), fit.converged)
         }
     };
-    Ok((Sites { b, w }, converged))
-}
-
-/// `E softmax(f / tau)` over correlated Gaussians by [`DRAWS`] draws of a fixed stream, each with its mirror image. The draws
-/// go by the index of a class: here alone renaming the classes permutes the probabilities only within the Monte Carlo error.
-fn softmax_probs(mean: &Mat<f64>, cov: &[Mat<f64>], tau: f64) -> Result<Mat<f64>> {
-    let c = mean.ncols();
-    let mut probs = Mat::zeros(mean.nrows(), c);
-    for (i, cov) in cov.iter().enumerate() {
-        let root = root(cov)?;
-        let mut rng = stream(0, "softmax", i as u64);
-        for _ in 0..DRAWS / 2 {
-            let z: Vec<f64> = (0..c).map(|_| rng.sample(StandardNormal)).collect();
-            let shift = crate::linalg::mul_vec(&root, &z);
-            for sign in [1.0, -1.0] {
-                let f: Vec<f64> = (0..c).map(|j| mean[(i, j)] + sign * shift[j]).collect();
-                for (j, p) in softmax::probs(&f, tau)?.into_iter().enumerate() {
-                    probs[(i, j)] += p / (2 * (DRAWS / 2)) as f64;
-                }
-            }
-        }
-    }
-    Ok(probs)
-}
-
-fn diagonals(cov: &[Mat<f64>]) -> Mat<f64> {
-    Mat::from_fn(cov.len(), cov.first().map_or(0, Mat::ncols), |i, c| cov[i][(c, c)].max(0.0))
+    let mut posterior = Posterior::from_sites(task, &sites, bound)?;
+    posterior.converged = converged;
+    Ok(posterior)
 }

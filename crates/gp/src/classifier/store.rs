@@ -1,10 +1,11 @@
 //! Saving and loading: one safetensors file, arrays as tensors, everything else as JSON in its header.
 
 use super::inputs::{Standardiser, check_features, count_classes};
-use super::posterior::Fitted;
+use super::posterior::adapted;
 use super::{GpClassifier, Inference, Learned, Likelihood, Model};
-use crate::kernels::{Kernel, KernelKind};
-use crate::predict::Sites;
+use crate::episode::{Hyper, restore};
+use crate::gaussian::Sites;
+use crate::kernels::Kernel;
 use crate::{Error, Result};
 use faer::Mat;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
@@ -15,7 +16,7 @@ use std::path::Path;
 /// Key of the JSON in the header.
 const KEY: &str = "siskin-gp-classifier";
 /// Raised when the meaning of a stored field changes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// All that is no array.
 #[derive(Serialize, Deserialize)]
@@ -25,37 +26,12 @@ struct Header {
     likelihood: String,
     inference: String,
     standardise: bool,
-    kernel: String,
-    power: u32,
-    normalise: bool,
-    raw_shape: f64,
-    raw_scale: Vec<f64>,
+    kernel: Kernel,
     learned: Learned,
 }
 
 fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> String {
     table.iter().find(|(_, v)| v == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
-}
-
-fn kernel_name(kind: KernelKind) -> (&'static str, u32) {
-    match kind {
-        KernelKind::Cosine => ("cosine", 1),
-        KernelKind::Linear => ("linear", 1),
-        KernelKind::Rbf => ("rbf", 1),
-        KernelKind::Matern52 => ("matern52", 1),
-        KernelKind::Polynomial { power } => ("polynomial", power),
-    }
-}
-
-fn kernel_kind(name: &str, power: u32) -> Option<KernelKind> {
-    Some(match name {
-        "cosine" => KernelKind::Cosine,
-        "linear" => KernelKind::Linear,
-        "rbf" => KernelKind::Rbf,
-        "matern52" => KernelKind::Matern52,
-        "polynomial" => KernelKind::Polynomial { power },
-        _ => return None,
-    })
 }
 
 impl GpClassifier {
@@ -69,17 +45,12 @@ impl GpClassifier {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let path = Path::new("the classifier");
         let model = self.model()?;
-        let (kernel, power) = kernel_name(model.kernel.kind);
         let header = Header {
             version: VERSION,
             likelihood: name_of(&Likelihood::NAMED, &self.likelihood),
             inference: name_of(&Inference::NAMED, &self.inference),
             standardise: self.standardise,
-            kernel: kernel.to_owned(),
-            power,
-            normalise: model.kernel.normalise,
-            raw_shape: model.kernel.raw_shape,
-            raw_scale: model.kernel.raw_scale.clone(),
+            kernel: model.adapted.hyper().kernel.clone(),
             learned: model.learned.clone(),
         };
         let json = serde_json::to_string(&header).map_err(|e| file_error(path, &e))?;
@@ -94,7 +65,8 @@ impl GpClassifier {
                 model.y.iter().flat_map(|&y| (y as u64).to_le_bytes()).collect(),
             ),
         ];
-        if let Fitted::LogisticSoftmax { sites, .. } = &model.posterior {
+        if let Some(blocks) = model.adapted.posterior().blocks() {
+            let sites = blocks.sites();
             arrays.push(floats("sites.b", &sites.b));
             arrays.push(floats("sites.w", &sites.w));
         }
@@ -119,19 +91,41 @@ impl GpClassifier {
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| file_error(path, &e))?;
         let json = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
         let json = json.ok_or_else(|| file_error(path, &"is a safetensors file, but holds no classifier"))?;
-        let version =
-            serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
-        if version != Some(u64::from(VERSION)) {
-            let found = version.map_or("unknown".to_owned(), |v| v.to_string());
-            let problem =
-                format!("holds a classifier of version {found}, this library reads version {VERSION}");
-            return Err(file_error(path, &problem));
+        let mut value: serde_json::Value = serde_json::from_str(json).map_err(|e| file_error(path, &e))?;
+        match value["version"].as_u64() {
+            Some(1) => value = from_version_1(value),
+            Some(version) if version == u64::from(VERSION) => {}
+            version => {
+                let found = version.map_or("unknown".to_owned(), |v| v.to_string());
+                let problem = format!(
+                    "holds a classifier of version {found}, this library reads versions 1 and {VERSION}"
+                );
+                return Err(file_error(path, &problem));
+            }
         }
-        let header: Header = serde_json::from_str(json).map_err(|e| file_error(path, &e))?;
+        let header: Header = serde_json::from_value(value).map_err(|e| file_error(path, &e))?;
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| file_error(path, &e))?;
         let read = Reader { path, tensors };
         read.classifier(header)
     }
+}
+
+/// In version 1 the fields of the kernel stood among the others.
+fn from_version_1(mut header: serde_json::Value) -> serde_json::Value {
+    let Some(fields) = header.as_object_mut() else { return header };
+    let mut take = |name: &str| fields.remove(name).unwrap_or_default();
+    let (name, power) = (take("kernel"), take("power"));
+    let kind = match name == "polynomial" {
+        true => serde_json::json!({ "polynomial": { "power": power } }),
+        false => name,
+    };
+    let (normalise, raw_shape, raw_scale) = (take("normalise"), take("raw_shape"), take("raw_scale"));
+    fields.insert(
+        "kernel".into(),
+        serde_json::json!({ "kind": kind, "normalise": normalise, "raw_shape": raw_shape, "raw_scale": raw_scale }),
+    );
+    fields.insert("version".into(), VERSION.into());
+    header
 }
 
 struct Reader<'a> {
@@ -146,9 +140,7 @@ impl Reader<'_> {
         let likelihood = likelihood.ok_or_else(|| find("likelihood", &header.likelihood))?.1;
         let inference = Inference::NAMED.iter().find(|(name, _)| *name == header.inference);
         let inference = inference.ok_or_else(|| find("inference", &header.inference))?.1;
-        let kind = kernel_kind(&header.kernel, header.power).ok_or_else(|| find("kernel", &header.kernel))?;
-        let Header { normalise, raw_shape, raw_scale, learned, .. } = header;
-        let kernel = Kernel { kind, normalise, raw_shape, raw_scale };
+        let Header { kernel, learned, .. } = header;
 
         let y = self.labels()?;
         let classes = count_classes(&y)?;
@@ -167,17 +159,17 @@ impl Reader<'_> {
             ..GpClassifier::default()
         };
         out.check_settings()?;
-        let features = kernel.features(x.as_ref())?;
-        let posterior = if likelihood == Likelihood::LogisticSoftmax {
+        let hyper = Hyper { kernel, mean: learned.prior_mean, tau: learned.tau };
+        let adapted = if likelihood == Likelihood::LogisticSoftmax {
             let sites = Sites {
                 b: self.sized("sites.b", y.len(), classes)?,
                 w: self.sized("sites.w", y.len(), classes)?,
             };
-            Fitted::rebuild(&kernel, &learned, &features, &y, classes, sites)?
+            restore(x.as_ref(), &y, classes, &hyper, &sites, learned.bound)?
         } else {
-            Fitted::new(&out, &kernel, &learned, &features, &y, classes, None)?.0
+            adapted(&out, &hyper, learned.noise, (&x, &y, classes), None)?
         };
-        out.fitted = Some(Model { standardiser, kernel, x, features, y, classes, posterior, learned });
+        out.fitted = Some(Model { standardiser, x, y, adapted, learned });
         Ok(out)
     }
 

@@ -1,41 +1,22 @@
-//! A classifier adapted to the labelled points of one episode.
+//! A classifier adapted to the labelled points of one task.
 
 use faer::{Mat, MatRef};
 
 use super::{Hyper, Support};
-use crate::inference::{NaturalOptions, Order, Start, Stop, infer, natural};
-use crate::predict::{Latent, Posterior, Sites};
+use crate::gaussian::Sites;
+use crate::inference::Inference;
+use crate::posterior::{Latent, Posterior};
 use crate::quadrature::Precision;
-use crate::{Query, Result};
+use crate::{Error, Result};
 
-/// How to find q(F) from the labelled points.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Inference {
-    /// Mean-field sweeps from the prior.
-    MeanField {
-        /// Order of the updates.
-        order: Order,
-        /// When to stop.
-        stop: Stop,
-    },
-    /// Natural-gradient ascent on the direct bound: close to the exact posterior.
-    Natural(NaturalOptions),
-}
-
-/// A classifier adapted to the labelled points of one episode.
+/// The posterior of labelled points, asked by features.
 #[derive(Debug, Clone)]
 pub struct Adapted {
-    support: Support,
-    posterior: Posterior,
-    /// The bound on log p(Y) that inference reached.
-    pub bound: f64,
-    /// Sweeps or steps taken.
-    pub steps: usize,
-    /// Whether inference met its tolerance; true if it was given a number of steps instead.
-    pub converged: bool,
+    pub(crate) support: Support,
+    pub(crate) posterior: Posterior,
 }
 
-/// Finds q(F) for the labelled points with features `x` [N, D] and labels `y` `[N]` in `0..classes`.
+/// The posterior of the labelled points with features `x` [N, D] and labels `y` `[N]` in `0..classes`, by any inference.
 pub fn adapt(
     x: MatRef<'_, f64>,
     y: &[usize],
@@ -44,21 +25,7 @@ pub fn adapt(
     inference: &Inference,
 ) -> Result<Adapted> {
     let (support, task) = Support::new(x, y, classes, hyper)?;
-    let (posterior, bound, steps, converged) = match *inference {
-        Inference::MeanField { order, stop } => {
-            let fit = infer(&task, order, &Start::Prior, stop)?;
-            let fixed = matches!(stop, Stop::Steps(_));
-            let posterior = Posterior::new(fit.blocks().iter().cloned(), hyper.tau)?;
-            (posterior, fit.trace[fit.trace.len() - 1], fit.steps, fit.converged || fixed)
-        }
-        Inference::Natural(options) => {
-            let fit = natural(&task.standardise(), options)?;
-            let (bound, steps) = (fit.bound(), fit.bounds.len() - 1);
-            let converged = fit.converged || options.tolerance == 0.0;
-            (Posterior::new(fit.blocks, hyper.tau)?, bound, steps, converged)
-        }
-    };
-    Ok(Adapted { support, posterior, bound, steps, converged })
+    Ok(Adapted { support, posterior: inference.posterior(&task)? })
 }
 
 /// The classifier whose [`Adapted::sites`] were kept, with its labelled points and `bound`: nothing is inferred anew.
@@ -71,14 +38,14 @@ pub fn restore(
     bound: f64,
 ) -> Result<Adapted> {
     let (support, task) = Support::new(x, y, classes, hyper)?;
-    let posterior = sites.posterior(&task)?;
-    Ok(Adapted { support, posterior, bound, steps: 0, converged: true })
+    Ok(Adapted { support, posterior: Posterior::from_sites(&task, sites, bound)? })
 }
 
 impl Adapted {
-    /// What [`restore`] needs beside the labelled points.
-    pub fn sites(&self) -> Sites {
-        self.posterior.sites()
+    /// What [`restore`] needs beside the labelled points; an error for a posterior that is no Gaussian with sites.
+    pub fn sites(&self) -> Result<Sites> {
+        let none = Error::Empty { what: "sites of the posterior", needed: 1 };
+        Ok(self.posterior.blocks().ok_or(none)?.sites())
     }
 
     /// [`Kernel::correlation`](crate::kernels::Kernel::correlation) between the N labelled points and M new ones with features
@@ -93,19 +60,28 @@ impl Adapted {
         &self.support.hyper
     }
 
-    /// q(F) on the labelled points.
+    /// The posterior of the labelled points.
     pub fn posterior(&self) -> &Posterior {
         &self.posterior
     }
 
     /// Latent means and variances at new features `x` [M, D], in units of f.
     pub fn latent(&self, x: MatRef<'_, f64>) -> Result<Latent> {
-        let Query { ks, kss, astar } = self.support.query(x)?;
-        self.posterior.latent(&ks, &kss, &astar)
+        self.posterior.latent(&self.support.query(x)?)
     }
 
     /// Class probabilities at new features `x` [M, D]; each row sums to 1.
     pub fn probs(&self, x: MatRef<'_, f64>, precision: Precision) -> Result<Mat<f64>> {
-        self.latent(x)?.probs(precision)
+        self.posterior.probs(&self.support.query(x)?, precision)
+    }
+
+    /// Both of them.
+    pub fn answer(&self, x: MatRef<'_, f64>, precision: Precision) -> Result<(Latent, Mat<f64>)> {
+        self.posterior.answer(&self.support.query(x)?, precision)
+    }
+
+    /// The probabilities of the published systems ([`Posterior::published_probs`]) at new features `x` [M, D].
+    pub fn published_probs(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
+        self.posterior.published_probs(&self.support.query(x)?)
     }
 }

@@ -21,23 +21,28 @@ impl From<Gradient> for Evaluated {
     }
 }
 
+/// The rows of an episode: features, labels and what they do not bring along.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub(super) features: &'a Features,
+    pub(super) y: &'a [usize],
+    pub(super) classes: usize,
+    pub(super) hyper: &'a Hyper,
+}
+
 /// An objective of all rows together: through the kernel there, and its gradient back.
 pub(super) fn over_all_rows(
-    features: &Features,
-    y: &[usize],
-    classes: usize,
-    hyper: &Hyper,
+    &Rows { features, y, classes, hyper }: &Rows<'_>,
     evaluate: &dyn Fn(&Task) -> Result<Evaluated>,
 ) -> Result<EpisodeGradient> {
     let kernel = &hyper.kernel;
-    let base = kernel.within(features);
-    let task = hyper.task(kernel.scaled(&base, classes), y, classes)?;
+    let gram = kernel.within(features)?;
+    let task = hyper.task(gram.of_classes(classes), y, classes)?;
     let Evaluated { gradient, converged, carry } = evaluate(&task)?;
 
     let mut in_kernel = KernelGradient::zeros(kernel);
-    let bar = kernel.pull_scale(&base, &gradient.dk, &mut in_kernel);
     let mut zbar = Mat::zeros(features.dim(), features.points());
-    kernel.pull_within(features, &base, &bar, &mut zbar, &mut in_kernel);
+    gram.pull(&gradient.dk, &mut zbar, &mut in_kernel);
     let mean = sum_any_order(&mut entries(&gradient.da).collect::<Vec<_>>());
     let hyper = HyperGradient { kernel: in_kernel, mean, log_tau: hyper.tau * gradient.dtau };
     Ok(EpisodeGradient {
@@ -51,10 +56,7 @@ pub(super) fn over_all_rows(
 
 /// An objective of the rows that are not in `support` given those that are, which are rows of one set of features.
 pub(super) fn from_support_to_rest(
-    features: &Features,
-    y: &[usize],
-    classes: usize,
-    hyper: &Hyper,
+    &Rows { features, y, classes, hyper }: &Rows<'_>,
     support: &[usize],
     evaluate: impl Fn(&Task, &Query, &[usize]) -> Result<QueryGradient>,
 ) -> Result<EpisodeGradient> {
@@ -62,21 +64,18 @@ pub(super) fn from_support_to_rest(
     let labels = |rows: &[usize]| rows.iter().map(|&i| y[i]).collect::<Vec<_>>();
     let kernel = &hyper.kernel;
     let (s, q) = (features.select(support), features.select(&queries));
-    let (within, between, own) = (kernel.within(&s), kernel.between(&s, &q)?, kernel.diag(&q));
-    let task = hyper.task(kernel.scaled(&within, classes), &labels(support), classes)?;
+    let (within, between, own) = (kernel.within(&s)?, kernel.between(&s, &q)?, kernel.own(&q)?);
+    let task = hyper.task(within.of_classes(classes), &labels(support), classes)?;
     let query = hyper.query(&between, &own, classes);
     let gradient = evaluate(&task, &query, &labels(&queries))?;
 
     let mut in_kernel = KernelGradient::zeros(kernel);
     let (mut sbar, mut qbar) = (Mat::zeros(s.dim(), s.points()), Mat::zeros(q.dim(), q.points()));
-    let bar = kernel.pull_scale(&within, &gradient.dk, &mut in_kernel);
-    kernel.pull_within(&s, &within, &bar, &mut sbar, &mut in_kernel);
-    let bar = kernel.pull_scale(&between, &gradient.dks, &mut in_kernel);
-    kernel.pull_between(&s, &q, &between, &bar, &mut sbar, &mut qbar, &mut in_kernel);
+    within.pull(&gradient.dk, &mut sbar, &mut in_kernel);
+    between.pull_between(&gradient.dks, &mut sbar, &mut qbar, &mut in_kernel);
     let own_bar: Vec<Mat<f64>> =
         (0..classes).map(|c| Mat::from_fn(queries.len(), 1, |i, _| gradient.dkss[(i, c)])).collect();
-    let bar = kernel.pull_scale(&own, &own_bar, &mut in_kernel);
-    kernel.pull_diag(&q, &own, &bar, &mut qbar, &mut in_kernel);
+    own.pull(&own_bar, &mut qbar, &mut in_kernel);
 
     let mut zbar = Mat::zeros(features.dim(), features.points());
     for (rows, bar) in [(support, &sbar), (&queries, &qbar)] {

@@ -1,21 +1,16 @@
-//! One episode, the seam to whatever makes the features: features and labels in; an objective and its gradient
-//! ([`value_and_gradient`]), or a classifier for new features, out. The classifier is [`adapt`]ed by variational inference,
-//! [`sample`]d by Gibbs sampling, or [`regress`]ed exactly on labels as numbers.
+//! The seam to whatever makes the features: features and labels in; an objective of an episode and its gradient
+//! ([`value_and_gradient`]), or the posterior of a task, asked by features ([`adapt`], by any inference), out.
 
 mod adapt;
 mod chain;
 mod objective;
-mod regress;
-mod sample;
 
-pub use adapt::{Adapted, Inference, adapt, restore};
+pub use adapt::{Adapted, adapt, restore};
 pub use objective::{EpisodeGradient, Objective, value_and_gradient};
-pub use regress::{Regression, regress};
-pub use sample::{Sampled, SampledLikelihood, Sampler, sample};
 
 use faer::{Mat, MatRef};
 
-use crate::kernels::{Base, Features, Kernel, KernelGradient};
+use crate::kernels::{Features, Gram, Kernel, KernelGradient};
 use crate::{Error, Query, Result, Task};
 
 /// Everything an episode does not bring along: kernel, prior mean, temperature.
@@ -58,67 +53,74 @@ impl Hyper {
         Task::new(k, y.to_vec(), Mat::from_fn(y.len(), classes, |_, _| self.mean), self.tau)
     }
 
-    /// Queries from the base kernel `between` support and queries and their `own` values.
-    fn query(&self, between: &Base, own: &Base, classes: usize) -> Query {
-        let queries = own.value.nrows();
-        Query {
-            ks: self.kernel.scaled(between, classes),
-            kss: Mat::from_fn(queries, classes, |i, c| self.kernel.scale(c) * own.value[(i, 0)]),
-            astar: Mat::from_fn(queries, classes, |_, _| self.mean),
-        }
+    /// Queries from the kernel `between` support and queries and their `own` values.
+    fn query(&self, between: &Gram<'_>, own: &Gram<'_>, classes: usize) -> Query {
+        let kss = own.own_of_classes(classes);
+        let astar = Mat::from_fn(kss.nrows(), classes, |_, _| self.mean);
+        Query { ks: between.of_classes(classes), kss, astar }
     }
 }
 
 /// The labelled points of an episode as the kernel sees them: what a prediction starts from.
 #[derive(Debug, Clone)]
-struct Support {
-    hyper: Hyper,
-    features: Features,
-    classes: usize,
+pub(crate) struct Support {
+    pub(crate) hyper: Hyper,
+    pub(crate) features: Features,
+    pub(crate) classes: usize,
 }
 
 impl Support {
     /// Checks what comes in and computes the kernel among the points.
-    fn new(x: MatRef<'_, f64>, y: &[usize], classes: usize, hyper: &Hyper) -> Result<(Self, Task)> {
+    pub(crate) fn new(
+        x: MatRef<'_, f64>,
+        y: &[usize],
+        classes: usize,
+        hyper: &Hyper,
+    ) -> Result<(Self, Task)> {
         let features = hyper.features(x, y, classes)?;
-        let kernel = &hyper.kernel;
-        let task = hyper.task(kernel.scaled(&kernel.within(&features), classes), y, classes)?;
+        let task = hyper.task(hyper.kernel.within(&features)?.of_classes(classes), y, classes)?;
         Ok((Support { hyper: hyper.clone(), features, classes }, task))
     }
 
     /// The kernel between the points and new features `x` [M, D].
-    fn query(&self, x: MatRef<'_, f64>) -> Result<Query> {
+    pub(crate) fn query(&self, x: MatRef<'_, f64>) -> Result<Query> {
         let kernel = &self.hyper.kernel;
         let queries = kernel.features(x)?;
         let between = kernel.between(&self.features, &queries)?;
-        Ok(self.hyper.query(&between, &kernel.diag(&queries), self.classes))
+        Ok(self.hyper.query(&between, &kernel.own(&queries)?, self.classes))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::{NaturalOptions, Order, Stop};
-    use crate::kernels::KernelKind;
-    use crate::objective::Bound;
+    use crate::inference::Inference;
+    use crate::inference::gibbs::{Chains, SampledLikelihood, Sampler};
+    use crate::inference::mean_field::{Stop, Updates};
+    use crate::inference::natural::NaturalOptions;
+    use crate::kernels::AnyForm;
     use crate::quadrature::Precision;
     use proptest::prelude::*;
 
-    fn hyper(kind: KernelKind, normalise: bool, per_class: bool, mean: f64, tau: f64) -> Hyper {
-        let mut kernel = Kernel::new(kind);
+    fn hyper(name: &str, normalise: bool, per_class: bool, mean: f64, tau: f64) -> Hyper {
+        let mut kernel = Kernel::new(AnyForm::named(name).unwrap());
         kernel.normalise = normalise;
-        kernel.raw_shape = 0.4;
+        kernel.raw_shape.fill(0.4);
         kernel.raw_scale = if per_class { vec![0.1, -0.5, 0.8] } else { vec![0.3] };
         Hyper { kernel, mean, tau }
     }
 
     fn objectives() -> Vec<Objective> {
         let precision = Precision::Golden;
-        let predictive =
-            |stop| Objective::Predictive { order: Order::Collapsed, stop, support: vec![0, 2, 1], precision };
+        let predictive = |stop| Objective::Predictive {
+            order: Updates::Collapsed,
+            stop,
+            support: vec![0, 2, 1],
+            precision,
+        };
         vec![
-            Objective::Elbo { order: Order::Joint, kind: Bound::Profiled, steps: 2 },
-            Objective::Elbo { order: Order::Paper, kind: Bound::General, steps: 2 },
+            Objective::Elbo { order: Updates::Joint, kind: Updates::Joint, steps: 2 },
+            Objective::Elbo { order: Updates::Paper, kind: Updates::Exact, steps: 2 },
             Objective::Collapsed(Stop::Steps(3)),
             Objective::Collapsed(Stop::Tolerance { tol: 1e-13, max_steps: 20_000 }),
             Objective::Direct { steps: 2, precision },
@@ -129,15 +131,15 @@ mod tests {
         ]
     }
 
-    /// Samples are constants for the gradient, so its check against differences is in [`crate::gibbs`]; here the way from
+    /// Samples are constants for the gradient, so its check against differences is in [`crate::inference::gibbs`]; here the way from
     /// there through the kernel, at a fixed task.
     #[test]
     fn sampled_objectives_come_back_through_the_kernel() {
         let x =
             Mat::from_fn(6, 3, |i, j| ((i * 5 + j * 3) as f64).sin() + if i % 3 == j { 1.0 } else { 0.0 });
         let y = [0, 1, 2, 0, 1, 2];
-        let hyper = hyper(KernelKind::Rbf, true, true, -0.3, 0.8);
-        let chains = crate::gibbs::Chains { chains: 3, sweeps: 2, seed: 4 };
+        let hyper = hyper("rbf", true, true, -0.3, 0.8);
+        let chains = Chains { chains: 3, sweeps: 2, seed: 4 };
         for likelihood in [SampledLikelihood::LogisticSoftmax, SampledLikelihood::OneVsEach] {
             let sampler = Sampler { likelihood, chains };
             let (_, task) = Support::new(x.as_ref(), &y, 3, &hyper).unwrap();
@@ -158,7 +160,7 @@ mod tests {
             let want = -2.0 * scales - ml.hyper.mean * hyper.mean;
             assert!((ml.hyper.log_tau - want).abs() < 1e-12 * (1.0 + want.abs()), "{likelihood:?}");
             let pl = through(&Objective::SampledPredictive { sampler, support: vec![0, 1, 2] });
-            let sampled = sample(x.get(0..3, ..), &y[..3], 3, &hyper, &sampler).unwrap();
+            let sampled = adapt(x.get(0..3, ..), &y[..3], 3, &hyper, &Inference::Gibbs(sampler)).unwrap();
             let p = sampled.published_probs(x.get(3.., ..)).unwrap();
             let want: f64 = (0..3).map(|q| p[(q, y[3 + q])].ln()).sum();
             assert!((pl.value - want).abs() < 1e-12 && pl.value < 0.0, "{} {want}", pl.value);
@@ -171,11 +173,14 @@ mod tests {
     #[test]
     fn regression_predicts_what_it_has_seen() {
         let x = Mat::from_fn(6, 2, |i, j| if i % 2 == j { 2.0 + 0.1 * i as f64 } else { -1.0 });
-        let hyper = hyper(KernelKind::Cosine, false, false, 0.0, 1.0);
+        let hyper = hyper("cosine", false, false, 0.0, 1.0);
         let y = [0, 1, 0, 1, 0, 1];
-        let regression = regress(x.as_ref(), &y, 2, &hyper, 0.1).unwrap();
-        let (p, softmax) =
-            (regression.probs(x.as_ref()).unwrap(), regression.published_probs(x.as_ref()).unwrap());
+        let fit = |noise| adapt(x.as_ref(), &y, 2, &hyper, &Inference::Exact { noise });
+        let regression = fit(0.1).unwrap();
+        let (p, softmax) = (
+            regression.probs(x.as_ref(), Precision::Standard).unwrap(),
+            regression.published_probs(x.as_ref()).unwrap(),
+        );
         for (i, &label) in y.iter().enumerate() {
             assert!(
                 p[(i, label)] > 0.99 && softmax[(i, label)] > 0.7,
@@ -184,30 +189,19 @@ mod tests {
                 softmax[(i, label)]
             );
         }
-        assert!(matches!(
-            regress(x.as_ref(), &y, 2, &hyper, 0.0),
-            Err(Error::OutOfRange { what: "noise", .. })
-        ));
+        assert!(matches!(fit(0.0), Err(Error::OutOfRange { what: "noise", .. })));
     }
-
-    const KINDS: [KernelKind; 5] = [
-        KernelKind::Cosine,
-        KernelKind::Linear,
-        KernelKind::Rbf,
-        KernelKind::Matern52,
-        KernelKind::Polynomial { power: 2 },
-    ];
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(8))]
         #[test]
         fn gradients_match_differences(
-            numbers in prop::collection::vec(0.2..1.5f64, 15), kind in 0usize..5, normalise: bool, per_class: bool,
+            numbers in prop::collection::vec(0.2..1.5f64, 15), name in prop::sample::select(AnyForm::names()), normalise: bool, per_class: bool,
             mean in -1.0..0.5f64, tau in 0.4..1.2f64,
         ) {
             let y = [0, 1, 2, 1, 0];
             let x = Mat::from_fn(5, 3, |i, j| numbers[3 * i + j] * if (i + j) % 3 == 0 { -1.0 } else { 1.0 });
-            let hyper = hyper(KINDS[kind], normalise, per_class, mean, tau);
+            let hyper = hyper(name, normalise, per_class, mean, tau);
             for objective in objectives() {
                 let at = |x: &Mat<f64>, hyper: &Hyper| value_and_gradient(x.as_ref(), &y, 3, hyper, &objective).unwrap();
                 let gradient = at(&x, &hyper);
@@ -227,8 +221,10 @@ mod tests {
                 check(gradient.hyper.mean, moved(&|p| p.mean += h), moved(&|p| p.mean -= h), "mean")?;
                 let by_tau = (moved(&|p| p.tau *= h.exp()), moved(&|p| p.tau *= (-h).exp()));
                 check(gradient.hyper.log_tau, by_tau.0, by_tau.1, "log tau")?;
-                let by_shape = (moved(&|p| p.kernel.raw_shape += h), moved(&|p| p.kernel.raw_shape -= h));
-                check(gradient.hyper.kernel.raw_shape, by_shape.0, by_shape.1, "shape")?;
+                for (i, &got) in gradient.hyper.kernel.raw_shape.iter().enumerate() {
+                    let by_shape = (moved(&|p| p.kernel.raw_shape[i] += h), moved(&|p| p.kernel.raw_shape[i] -= h));
+                    check(got, by_shape.0, by_shape.1, "shape")?;
+                }
                 let last = hyper.kernel.raw_scale.len() - 1;
                 let by_scale = (moved(&|p| p.kernel.raw_scale[last] += h), moved(&|p| p.kernel.raw_scale[last] -= h));
                 check(gradient.hyper.kernel.raw_scale[last], by_scale.0, by_scale.1, "scale")?;
@@ -243,7 +239,7 @@ mod tests {
         let queries = Mat::from_fn(4, 4, |i, j| ((i * 2 + j * 7) as f64).cos());
         let y = [0, 1, 2, 0, 1, 1];
         let moved_y = y.map(|c| (c + 1) % 3);
-        let one = hyper(KernelKind::Rbf, true, true, -0.7, 0.3);
+        let one = hyper("rbf", true, true, -0.7, 0.3);
         let mut other = one.clone();
         other.kernel.raw_scale.rotate_right(1);
         for objective in objectives() {
@@ -257,7 +253,7 @@ mod tests {
             assert_eq!(scales, b.hyper.kernel.raw_scale);
         }
         for inference in [
-            Inference::MeanField { order: Order::Joint, stop: Stop::Steps(10) },
+            Inference::MeanField { order: Updates::Joint, stop: Stop::Steps(10) },
             Inference::Natural(NaturalOptions::default()),
         ] {
             let p = adapt(x.as_ref(), &y, 3, &one, &inference)
@@ -281,16 +277,17 @@ mod tests {
         let x = Mat::from_fn(6, 2, |i, j| if i % 2 == j { 2.0 + 0.1 * i as f64 } else { -1.0 });
         let y = [0, 1, 0, 1, 0, 1];
         let hyper =
-            Hyper { kernel: Kernel::new(KernelKind::Rbf).with_scale(3.0).unwrap(), mean: -1.0, tau: 0.5 };
+            Hyper { kernel: Kernel::new(crate::kernels::Rbf).with_scale(3.0).unwrap(), mean: -1.0, tau: 0.5 };
         let adapted =
             adapt(x.as_ref(), &y, 2, &hyper, &Inference::Natural(NaturalOptions::default())).unwrap();
-        assert!(adapted.converged && adapted.bound < 0.0);
+        let posterior = adapted.posterior();
+        assert!(posterior.converged && posterior.bound < 0.0);
         let p = adapted.probs(x.as_ref(), Precision::Standard).unwrap();
         for (i, &label) in y.iter().enumerate() {
             assert!(p[(i, label)] > 0.8, "{}", p[(i, label)]);
         }
         // From its sites it comes back, without inference.
-        let again = restore(x.as_ref(), &y, 2, &hyper, &adapted.sites(), adapted.bound).unwrap();
+        let again = restore(x.as_ref(), &y, 2, &hyper, &adapted.sites().unwrap(), posterior.bound).unwrap();
         let q = again.probs(x.as_ref(), Precision::Standard).unwrap();
         assert!((&p - &q).norm_max() < 1e-12);
         assert_eq!(again.similarity(x.as_ref()).unwrap()[(3, 3)], 1.0);
@@ -307,7 +304,7 @@ mod tests {
         use rand::SeedableRng;
         let x = Mat::from_fn(6, 4, |i, j| ((i * 5 + j * 3) as f64).sin());
         let y = [0, 1, 2, 0, 1, 2];
-        let hyper = hyper(KernelKind::Cosine, false, true, 0.0, 0.5);
+        let hyper = hyper("cosine", false, true, 0.0, 0.5);
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
         let (carry, draw) = (Carry::first(6, 3, &mut rng), Draw::new(6, 3, &mut rng));
         let run = |carry: &Carry| {
@@ -325,9 +322,9 @@ mod tests {
     #[test]
     fn a_support_that_is_no_subset_is_refused() {
         let x = Mat::from_fn(3, 2, |i, j| 1.0 + (i + j) as f64);
-        let hyper = hyper(KernelKind::Rbf, false, false, 0.0, 1.0);
+        let hyper = hyper("rbf", false, false, 0.0, 1.0);
         let run = |support: &[usize]| {
-            let (order, stop, precision) = (Order::Joint, Stop::Steps(1), Precision::Fine);
+            let (order, stop, precision) = (Updates::Joint, Stop::Steps(1), Precision::Fine);
             let objective = Objective::Predictive { order, stop, support: support.to_vec(), precision };
             value_and_gradient(x.as_ref(), &[0, 1, 0], 2, &hyper, &objective)
         };
@@ -340,7 +337,7 @@ mod tests {
 
     #[test]
     fn bad_input_is_named() {
-        let good = hyper(KernelKind::Cosine, false, false, 0.0, 1.0);
+        let good = hyper("cosine", false, false, 0.0, 1.0);
         let objective = Objective::Direct { steps: 1, precision: Precision::Fast };
         let x = Mat::from_fn(3, 2, |i, j| 1.0 + (i + j) as f64);
         let run = |x: &Mat<f64>, y: &[usize], hyper: &Hyper| {

@@ -2,15 +2,16 @@
 
 use faer::{Mat, MatRef};
 
-use super::chain::{Evaluated, from_support_to_rest, over_all_rows};
-use super::{Hyper, HyperGradient, Sampler};
-use crate::exact::LabelRegression;
-use crate::inference::{NaturalOptions, Order, Start, Stop};
+use super::chain::{Evaluated, Rows, from_support_to_rest, over_all_rows};
+use super::{Hyper, HyperGradient};
+use crate::inference::exact::LabelRegression;
+use crate::inference::gibbs::Sampler;
+use crate::inference::mean_field::{Start, Stop, Updates};
+use crate::inference::natural::NaturalOptions;
 use crate::objective::released::{Carry, Draw, released};
-use crate::objective::{
-    Bound, bound, bound_at_fixed_point, direct, natural_bound, predictive, predictive_at_fixed_point,
-};
+use crate::objective::{bound, direct, natural_bound, predictive};
 use crate::quadrature::Precision;
+use crate::query::Labelled;
 use crate::{Result, Task};
 
 /// What to maximise.
@@ -19,9 +20,9 @@ pub enum Objective {
     /// A bound of the mean-field family after a number of sweeps, differentiated through them.
     Elbo {
         /// Order of the updates.
-        order: Order,
-        /// Which bound.
-        kind: Bound,
+        order: Updates,
+        /// Which bound: the one these updates climb.
+        kind: Updates,
         /// Sweeps, at least 1.
         steps: usize,
     },
@@ -40,7 +41,7 @@ pub enum Objective {
     /// log p of the labels of all other rows given those of the rows `support`, deterministic.
     Predictive {
         /// Order of the sweeps on the support.
-        order: Order,
+        order: Updates,
         /// A number of sweeps (differentiated through) or a tolerance (implicit rule).
         stop: Stop,
         /// The rows that are seen with their labels; every other row is a query.
@@ -59,7 +60,7 @@ pub enum Objective {
         steps: usize,
     },
     /// What the gradient of log p(Y) is estimated from by Gibbs sampling (ML): N times minus the loss of
-    /// `marginal_likelihood` in [`crate::gibbs`]. For logistic-softmax the value itself is not a log-likelihood.
+    /// `marginal_likelihood` in [`crate::inference::gibbs`]. For logistic-softmax the value itself is not a log-likelihood.
     SampledMarginal(Sampler),
     /// sum log softmax(score) of the labels of all other rows, given those of the rows `support`, under a sampler's
     /// prediction (PL).
@@ -100,25 +101,20 @@ pub fn value_and_gradient(
     hyper: &Hyper,
     objective: &Objective,
 ) -> Result<EpisodeGradient> {
-    let features = hyper.features(x, y, classes)?;
+    let features = &hyper.features(x, y, classes)?;
+    let rows = Rows { features, y, classes, hyper };
     let start = &Start::Prior;
-    let whole =
-        |evaluate: &dyn Fn(&Task) -> Result<Evaluated>| over_all_rows(&features, y, classes, hyper, evaluate);
+    let whole = |evaluate: &dyn Fn(&Task) -> Result<Evaluated>| over_all_rows(&rows, evaluate);
     match objective {
         &Objective::Elbo { order, kind, steps } => {
-            whole(&|task| Ok(bound(task, kind, order, start, steps)?.into()))
+            whole(&|task| Ok(bound(task, kind, order, start, Stop::Steps(steps))?.into()))
         }
-        &Objective::Collapsed(stop) => whole(&|task| {
-            let (kind, order) = (Bound::Collapsed, Order::Collapsed);
-            let gradient = match stop {
-                Stop::Steps(steps) => bound(task, kind, order, start, steps)?,
-                Stop::Tolerance { tol, max_steps } => {
-                    bound_at_fixed_point(task, kind, order, start, tol, max_steps)?
-                }
-            };
-            Ok(gradient.into())
-        }),
-        &Objective::Direct { steps, precision } => whole(&|task| Ok(direct(task, steps, precision)?.into())),
+        &Objective::Collapsed(stop) => {
+            whole(&|task| Ok(bound(task, Updates::Collapsed, Updates::Collapsed, start, stop)?.into()))
+        }
+        &Objective::Direct { steps, precision } => {
+            whole(&|task| Ok(direct(task, Stop::Steps(steps), precision)?.into()))
+        }
         &Objective::Natural(options) => whole(&|task| {
             let (gradient, fit) = natural_bound(task, options)?;
             Ok(Evaluated { gradient, converged: fit.converged || options.tolerance == 0.0, carry: None })
@@ -128,18 +124,13 @@ pub fn value_and_gradient(
             Ok(Evaluated { gradient, converged: true, carry: Some(carry) })
         }),
         &Objective::Predictive { order, stop, ref support, precision } => {
-            from_support_to_rest(&features, y, classes, hyper, support, |task, query, y| match stop {
-                Stop::Steps(steps) => predictive(task, query, y, order, start, steps, precision),
-                Stop::Tolerance { tol, max_steps } => {
-                    predictive_at_fixed_point(task, query, y, order, start, tol, max_steps, precision)
-                }
+            from_support_to_rest(&rows, support, |task, query, y| {
+                predictive(task, Labelled { query, y }, order, start, stop, precision)
             })
         }
         Objective::SampledMarginal(sampler) => whole(&|task| Ok(sampler.run(task)?.log_marginal().into())),
         Objective::SampledPredictive { sampler, support } => {
-            from_support_to_rest(&features, y, classes, hyper, support, |task, query, y| {
-                sampler.run(task)?.log_predictive(query, y)
-            })
+            from_support_to_rest(&rows, support, |task, query, y| sampler.run(task)?.log_predictive(query, y))
         }
         &Objective::LabelRegression { noise } => {
             whole(&|task| Ok(LabelRegression::new(task, noise)?.log_likelihood().into()))

@@ -1,295 +1,111 @@
-//! Mean-field inference of the latent functions of one task.
+//! Ways from a task to a [`Posterior`], one file or folder each.
 //!
-//! A sweep is a local update of all points ([`Sites`]) followed by one Gaussian block for each class
-//! ([`crate::gauss::Gauss`]). [`infer`] runs sweeps to a fixed number or to a tolerance; `Tape` records them for gradients.
+//! | way | likelihood | what it finds |
+//! | --- | --- | --- |
+//! | [`mean_field`] | logistic-softmax | the paper's mean field and its exact and collapsed kin |
+//! | [`natural`] | logistic-softmax | the best Gaussian, by natural gradients |
+//! | [`gibbs`] | logistic-softmax, one-vs-each | samples |
+//! | [`laplace`] | softmax | the Gaussian at the mode |
+//! | [`one_vs_each`] | one-vs-each | mean field over differences |
+//! | [`exact`] | Gaussian | the exact posterior of labels as numbers |
 
-mod extrapolate;
-mod natural;
-mod signed;
-mod sites;
-mod sweep;
-mod tape;
+pub mod exact;
+pub mod gibbs;
+pub mod laplace;
+pub mod mean_field;
+pub mod natural;
+pub mod one_vs_each;
 
-use faer::Mat;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) use extrapolate::{History, squared_move};
-pub(crate) use natural::{Ascent, Pair, ascend_from, sites_at};
-pub use natural::{Natural, NaturalOptions, natural};
-pub use signed::SignedGauss;
-pub use sites::{CLAMP, Map, MarginalsBar, Sites, SitesBar};
-pub(crate) use sweep::{State, Sweep};
-pub(crate) use tape::{PriorBar, Tape, Top};
-
-use crate::gauss::Gauss;
-use crate::objective::Bound;
+use crate::linalg::sum_any_order;
+use crate::posterior::{Answers, Blocks, Posterior};
 use crate::{Error, Result, Task};
+use exact::LabelRegression;
+use gibbs::Sampler;
+use laplace::Laplace;
+use mean_field::{Start, Stop, Updates, infer};
+use natural::{NaturalOptions, natural};
+use one_vs_each::OveMeanField;
 
-/// Which updates a sweep makes, and in which order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Order {
-    /// Eqs. (12a) to (12f) as the paper lists them: the Gaussian block uses the `omega` of the sweep before, so this is not
-    /// coordinate ascent and the bound may fall.
-    Paper,
-    /// Eqs. (12a), (12b), (12f), then (12c), (12d), (12e): exact coordinate ascent.
-    Exact,
-    /// As `Exact`, with (12b) and (12c) solved together: fewer sweeps, no stored `alpha`.
-    Joint,
-    /// The Gamma variable integrated out: a tighter bound, exact coordinate ascent.
-    Collapsed,
-    /// The paper's order with the clamps and the constant tilt of the authors' released code, to reproduce its training.
-    Released,
-}
-
-impl Order {
-    /// Whether the Gaussian block uses the `omega` of the sweep before.
-    pub(crate) fn lags(self) -> bool {
-        matches!(self, Self::Paper | Self::Released)
-    }
-
-    /// The bound this order climbs (`Paper` and `Released` climb none; theirs is the ELBO of the q they hold).
-    pub fn bound(self) -> Bound {
-        match self {
-            Self::Joint => Bound::Profiled,
-            Self::Collapsed => Bound::Collapsed,
-            Self::Paper | Self::Exact | Self::Released => Bound::General,
-        }
-    }
-}
-
-/// Where inference starts.
-#[derive(Debug, Clone)]
-pub enum Start {
-    /// The prior marginals: `mu = a`, `v = diag K` (and, for the orders that read them, `alpha = 2`, `omega = 1/4`).
-    Prior,
-    /// Given values, constants for gradients. `mu0`, `v0` [N, C] in units of f; `alpha0` `[N]`; `omega0` [N, C].
-    Given {
-        /// Means.
-        mu0: Mat<f64>,
-        /// Variances.
-        v0: Mat<f64>,
-        /// `alpha`: read by `Paper`, `Exact`, `Released`.
-        alpha0: Vec<f64>,
-        /// Expected Polya-Gamma variables: read by `Paper`, `Released`.
-        omega0: Mat<f64>,
-    },
-}
-
-/// When inference stops.
+/// A way from a task to a posterior.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Stop {
-    /// After this many sweeps (at least 1).
-    Steps(usize),
-    /// When a sweep changes no mean and no variance by more than `tol` times its scale, or after `max_steps`.
-    Tolerance {
-        /// Largest change of `mu / (1 + |mu|)` and of `v / (v_prior)`, in x-units.
-        tol: f64,
-        /// Sweeps after which it gives up (and says so in [`Fit::converged`]).
+pub enum Inference {
+    /// Mean-field sweeps from the prior.
+    MeanField {
+        /// Order of the updates.
+        order: Updates,
+        /// When to stop.
+        stop: Stop,
+    },
+    /// Natural-gradient ascent on the direct bound: close to the exact posterior.
+    Natural(NaturalOptions),
+    /// Gibbs sampling.
+    Gibbs(Sampler),
+    /// Laplace's approximation of the softmax likelihood.
+    Laplace {
+        /// Newton steps at most.
         max_steps: usize,
     },
+    /// Mean field of the one-vs-each likelihood.
+    OneVsEach {
+        /// Sweeps at most.
+        sweeps: usize,
+        /// Stops when a sweep changes the bound by less; 0: never.
+        tolerance: f64,
+    },
+    /// The exact regression on labels as numbers, +1 and -1. The temperature plays no part.
+    Exact {
+        /// Variance of the noise of the numbers, > 0.
+        noise: f64,
+    },
 }
 
-/// The outcome of inference.
-#[derive(Debug, Clone)]
-pub struct Fit {
-    /// Sweeps done.
-    pub steps: usize,
-    /// Whether the tolerance was reached; with [`Stop::Steps`] always `false`, for nobody asked.
-    pub converged: bool,
-    /// The last sweep's change, as [`Stop::Tolerance`] measures it.
-    pub change: f64,
-    /// The bound ([`Order::bound`]) after each sweep.
-    pub trace: Vec<f64>,
-    /// The prior's temperature: `f = tau x`.
-    pub tau: f64,
-    sweep: Sweep,
-}
-
-impl Fit {
-    /// Means of q(F) in units of f, [N, C].
-    pub fn mu_f(&self) -> Mat<f64> {
-        self.sweep.output().mu * faer::Scale(self.tau)
-    }
-
-    /// Variances of q(F) in units of f, [N, C].
-    pub fn v_f(&self) -> Mat<f64> {
-        self.sweep.output().v * faer::Scale(self.tau * self.tau)
-    }
-
-    /// The local factors of the last sweep (x-units), computed from the state before it.
-    pub fn sites(&self) -> &Sites {
-        &self.sweep.sites
-    }
-
-    /// The Gaussian block of each class (x-units): all that prediction needs.
-    pub fn blocks(&self) -> &[Gauss] {
-        &self.sweep.blocks
-    }
-
-    /// `sum_c KL(q(f^c) || N(a^c, K^c))`.
-    pub fn kl(&self) -> f64 {
-        self.sweep.kl()
-    }
-
-    pub(crate) fn into_sweep(self) -> Sweep {
-        self.sweep
-    }
-}
-
-/// Mean-field inference of q(F) for one task.
-pub fn infer(task: &Task, order: Order, start: &Start, stop: Stop) -> Result<Fit> {
-    let (max_steps, tol) = match stop {
-        Stop::Steps(steps) => (steps, None),
-        Stop::Tolerance { tol, max_steps } => (max_steps, Some(tol)),
-    };
-    if max_steps == 0 {
-        return Err(Error::OutOfRange { what: "steps", value: 0.0, must: "at least 1" });
-    }
-    if let Some(value) = tol.filter(|tol| !(*tol > 0.0 && tol.is_finite())) {
-        return Err(Error::OutOfRange { what: "tol", value, must: "> 0 and finite" });
-    }
-    let x = task.standardise();
-    let state = State::new(&x, start, task.tau())?;
-    let sites = state.sites(order, x.y);
-    let mut sweep = Sweep::run(&x, order, state, sites)?;
-    let mut trace = Vec::new();
-    loop {
-        let output = sweep.output();
-        // The local update at the new marginals closes the bound now and opens the next sweep.
-        let next = output.sites(order, x.y);
-        trace.push(order.bound().likelihood(x.y, &output.mu, &output.v, &sweep.sites, &next) - sweep.kl());
-        let change = largest_change(&x, &sweep.input, &output);
-        let converged = tol.is_some_and(|tol| change <= tol);
-        if converged || trace.len() == max_steps {
-            return Ok(Fit { steps: trace.len(), converged, change, trace, tau: task.tau(), sweep });
-        }
-        sweep = Sweep::run(&x, order, output, next)?;
-    }
-}
-
-/// The largest change of `mu` relative to `1 + |mu|` and of `v` relative to its prior value.
-fn largest_change(x: &crate::Standard<'_>, before: &State, after: &State) -> f64 {
-    let mut largest = 0.0f64;
-    for c in 0..x.classes() {
-        for i in 0..x.points() {
-            let (mu, v) = (after.mu[(i, c)], after.v[(i, c)]);
-            let dmu = (mu - before.mu[(i, c)]).abs() / (1.0 + mu.abs());
-            let prior = x.k[c][(i, i)];
-            let dv = if prior > 0.0 { (v - before.v[(i, c)]).abs() / prior } else { 0.0 };
-            if dmu.is_nan() || dv.is_nan() {
-                return f64::NAN;
+impl Inference {
+    /// The posterior of a task.
+    pub fn posterior(&self, task: &Task) -> Result<Posterior> {
+        Ok(match *self {
+            Inference::MeanField { order, stop } => {
+                let fit = infer(task, order, &Start::Prior, stop)?;
+                let fixed = matches!(stop, Stop::Steps(_));
+                let blocks = Blocks::new(fit.blocks().iter().cloned(), task.tau())?;
+                let bound = fit.trace[fit.trace.len() - 1];
+                Posterior::new(Answers::Blocks(blocks), bound, fit.steps, fit.converged || fixed)
             }
-            largest = largest.max(dmu).max(dv);
-        }
+            Inference::Natural(options) => {
+                let fit = natural(&task.standardise(), options)?;
+                let (bound, steps) = (fit.bound(), fit.bounds.len() - 1);
+                let converged = fit.converged || options.tolerance == 0.0;
+                Posterior::new(Answers::Blocks(Blocks::new(fit.blocks, task.tau())?), bound, steps, converged)
+            }
+            Inference::Gibbs(sampler) => {
+                let samples = sampler.run(task)?;
+                Posterior::new(Answers::Samples(samples), f64::NAN, sampler.chains.sweeps, true)
+            }
+            Inference::Laplace { max_steps } => {
+                let fit = Laplace::new(task, max_steps)?;
+                let (evidence, steps, converged) = (fit.log_marginal, fit.steps, fit.converged);
+                Posterior::new(Answers::Laplace(fit), evidence, steps, converged)
+            }
+            Inference::OneVsEach { sweeps, tolerance } => {
+                let fit = OveMeanField::new(task, sweeps, tolerance)?;
+                let bound = fit.bounds.last().copied().unwrap_or(f64::NEG_INFINITY);
+                let (steps, converged) = (fit.bounds.len(), fit.converged);
+                Posterior::new(Answers::OneVsEach(fit), bound, steps, converged)
+            }
+            Inference::Exact { noise } => {
+                let fit = LabelRegression::new(task, noise)?;
+                let evidence = sum_any_order(&mut fit.lml.clone());
+                Posterior::new(Answers::Exact(fit), evidence, 0, true)
+            }
+        })
     }
-    largest
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::objective::{Bound, bound};
-    use crate::testing::{ranked_task, renamed};
-    use proptest::prelude::*;
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(40))]
-        /// Singular kernels, scales to 1e4, temperatures to 0.05, prior means to -8: the bound of an exact ascent never falls.
-        #[test]
-        fn ascents_never_fall(
-            seed in 0u64..1000, n in 1usize..9, c in 2usize..8, rank in 1usize..9, tau in 0.05..1.5f64, a in -8.0..2.0f64,
-            scale in prop::sample::select(vec![1e-4, 1.0, 1e4]),
-        ) {
-            let task = ranked_task(n, c, rank, tau, a, seed);
-            let k = task.k().iter().map(|k| k * faer::Scale(scale)).collect();
-            let task = Task::new(k, task.y().to_vec(), task.a().clone(), tau).unwrap();
-            for order in [Order::Joint, Order::Exact, Order::Collapsed] {
-                let fit = infer(&task, order, &Start::Prior, Stop::Steps(25)).unwrap();
-                for pair in fit.trace.windows(2) {
-                    prop_assert!(pair[1] >= pair[0] - 1e-9 * (1.0 + pair[0].abs()), "{order:?} {pair:?}");
-                }
-            }
-        }
-
-        /// Renaming the classes renames every result, bit for bit.
-        #[test]
-        fn class_names_do_not_matter(seed in 0u64..1000, n in 2usize..8, tau in 0.1..1.5f64, a in -5.0..1.0f64) {
-            let task = ranked_task(n, 4, 3, tau, a, seed);
-            let names = [2, 0, 3, 1];
-            let other = renamed(&task, &names);
-            for (order, kind) in [(Order::Joint, Bound::Profiled), (Order::Exact, Bound::General), (Order::Paper, Bound::Paper), (Order::Collapsed, Bound::Collapsed)] {
-                let (one, two) = (
-                    bound(&task, kind, order, &Start::Prior, 3).unwrap(),
-                    bound(&other, kind, order, &Start::Prior, 3).unwrap(),
-                );
-                prop_assert_eq!(one.value.to_bits(), two.value.to_bits());
-                prop_assert_eq!(one.dtau.to_bits(), two.dtau.to_bits());
-                for (c, &name) in names.iter().enumerate() {
-                    prop_assert_eq!(one.da.col_as_slice(c), two.da.col_as_slice(name));
-                    prop_assert_eq!(&one.dk[c], &two.dk[name]);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn all_ascents_of_one_family_meet() {
-        let task = ranked_task(6, 3, 8, 0.7, 0.0, 4);
-        let stop = Stop::Tolerance { tol: 1e-13, max_steps: 5000 };
-        let fits =
-            [Order::Joint, Order::Exact, Order::Paper].map(|o| infer(&task, o, &Start::Prior, stop).unwrap());
-        for fit in &fits {
-            assert!(fit.converged && fit.change <= 1e-13);
-            assert!((fit.mu_f() - fits[0].mu_f()).norm_max() < 1e-10);
-            assert!((fit.v_f() - fits[0].v_f()).norm_max() < 1e-10);
-        }
-    }
-
-    #[test]
-    fn non_convergence_is_reported() {
-        let task = ranked_task(8, 3, 10, 0.2, -5.0, 4);
-        let fit =
-            infer(&task, Order::Exact, &Start::Prior, Stop::Tolerance { tol: 1e-12, max_steps: 3 }).unwrap();
-        assert!(!fit.converged && fit.steps == 3 && fit.trace.len() == 3 && fit.change > 1e-12);
-    }
-
-    #[test]
-    fn bad_starts_and_stops_are_named() {
-        let task = ranked_task(3, 2, 5, 1.0, 0.0, 1);
-        let zero = || Mat::<f64>::zeros(3, 2);
-        let start = |v0: Mat<f64>, alpha0: Vec<f64>, omega0: Mat<f64>| Start::Given {
-            mu0: zero(),
-            v0,
-            alpha0,
-            omega0,
-        };
-        let run = |start: &Start| infer(&task, Order::Exact, start, Stop::Steps(1)).map(|_| ());
-        assert!(run(&start(zero(), vec![1.0; 3], zero())).is_ok());
-        let negative = Mat::from_fn(3, 2, |_, _| -1.0);
-        assert!(matches!(
-            run(&start(negative.clone(), vec![1.0; 3], zero())),
-            Err(Error::OutOfRange { what: "v0", .. })
-        ));
-        assert!(matches!(
-            run(&start(zero(), vec![1.0; 3], negative)),
-            Err(Error::OutOfRange { what: "omega0", .. })
-        ));
-        assert!(matches!(
-            run(&start(zero(), vec![0.0; 3], zero())),
-            Err(Error::OutOfRange { what: "alpha0", .. })
-        ));
-        assert!(matches!(
-            run(&start(zero(), vec![1.0; 2], zero())),
-            Err(Error::Shape { what: "alpha0", .. })
-        ));
-        assert!(matches!(
-            run(&start(Mat::zeros(2, 2), vec![1.0; 3], zero())),
-            Err(Error::ShapeOf { what: "v0", .. })
-        ));
-        assert!(infer(&task, Order::Joint, &Start::Prior, Stop::Steps(0)).is_err());
-        let stop = Stop::Tolerance { tol: f64::NAN, max_steps: 3 };
-        assert!(matches!(
-            infer(&task, Order::Joint, &Start::Prior, stop),
-            Err(Error::OutOfRange { what: "tol", .. })
-        ));
+/// `Ok` unless the work is to end.
+pub(crate) fn go_on(cancelled: &AtomicBool) -> Result<()> {
+    match cancelled.load(Ordering::Relaxed) {
+        false => Ok(()),
+        true => Err(Error::Cancelled),
     }
 }

@@ -4,13 +4,12 @@
 //! `w <- w + e (w~ - w)`, `b <- b + e (b~ - b)` with `w~ = -2 d ell/dv`, `b~ = d ell/dmu + w~ mu`; at the optimum they stand still.
 //! Between natural-gradient steps an extrapolation of the last ones ([`History`]) is tried first, and taken if the bound allows.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use faer::Mat;
 
-use super::extrapolate::History;
-use super::signed::SignedGauss;
-use crate::gauss::Digits;
+use super::go_on;
+use crate::gaussian::{Digits, History, SignedBlock, Sites};
 use crate::linalg::sum_any_order;
 use crate::parallel::{MANY_POINTS, over_ranges};
 use crate::quadrature::{
@@ -40,7 +39,7 @@ impl Default for NaturalOptions {
 #[derive(Debug, Clone)]
 pub struct Natural {
     /// q(F), one block for each class, in units of x = f/tau.
-    pub blocks: Vec<SignedGauss>,
+    pub blocks: Vec<SignedBlock>,
     /// The linear terms of the sites, [N, C].
     pub b: Mat<f64>,
     /// The bound at the start (q = prior) and after each step; it never falls beyond the error of the integrals, which are
@@ -56,9 +55,9 @@ pub struct Natural {
 
 impl Natural {
     /// The sites of q(F).
-    pub(crate) fn sites(&self) -> Pair {
+    pub(crate) fn sites(&self) -> Sites {
         let w = Mat::from_fn(self.b.nrows(), self.b.ncols(), |i, c| self.blocks[c].w[i]);
-        Pair { w, b: self.b.clone() }
+        Sites { w, b: self.b.clone() }
     }
 
     /// The bound at the end.
@@ -70,7 +69,7 @@ impl Natural {
 /// How [`ascend_from`] works, beyond what it is to reach.
 pub(crate) struct Ascent<'a> {
     /// Sites to start from, if they make a Gaussian with a better bound than the prior's; else the prior.
-    pub(crate) start: Option<Pair>,
+    pub(crate) start: Option<Sites>,
     /// Of the Gaussian blocks.
     pub(crate) digits: Digits,
     /// Set from another thread, it ends the ascent with [`Error::Cancelled`].
@@ -79,10 +78,7 @@ pub(crate) struct Ascent<'a> {
 
 impl Ascent<'_> {
     fn go_on(&self) -> Result<()> {
-        match self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
-            false => Ok(()),
-            true => Err(Error::Cancelled),
-        }
+        self.cancelled.map_or(Ok(()), go_on)
     }
 }
 
@@ -98,8 +94,8 @@ const ROUGH: f64 = 1e-3;
 
 /// A state of the ascent: sites, q(F), the likelihood term and the bound.
 struct State {
-    sites: Pair,
-    blocks: Vec<SignedGauss>,
+    sites: Sites,
+    blocks: Vec<SignedBlock>,
     mu: Mat<f64>,
     v: Mat<f64>,
     fit: ExpectedLogLik,
@@ -107,39 +103,13 @@ struct State {
     precision: Precision,
 }
 
-/// Precisions and linear terms of all sites, [N, C] each.
-#[derive(Debug, Clone)]
-pub(crate) struct Pair {
-    pub(crate) w: Mat<f64>,
-    pub(crate) b: Mat<f64>,
-}
-
-impl Pair {
-    /// `self + size (to - self)`.
-    pub(super) fn towards(&self, to: &Pair, size: f64) -> Pair {
-        let between = |from: &Mat<f64>, to: &Mat<f64>| {
-            Mat::from_fn(from.nrows(), from.ncols(), |i, c| from[(i, c)] + size * (to[(i, c)] - from[(i, c)]))
-        };
-        Pair { w: between(&self.w, &to.w), b: between(&self.b, &to.b) }
-    }
-
-    /// The largest move to `to` over both kinds of sites, relative to the largest site of its kind.
-    fn distance(&self, to: &Pair) -> f64 {
-        let of = |from: &Mat<f64>, to: &Mat<f64>| {
-            let size = to.norm_max().max(f64::MIN_POSITIVE);
-            (to - from).norm_max() / size
-        };
-        of(&self.w, &to.w).max(of(&self.b, &to.b))
-    }
-}
-
 impl State {
-    fn new(task: &Standard<'_>, how: &Ascent<'_>, sites: Pair, precision: Precision) -> Result<Self> {
+    fn new(task: &Standard<'_>, how: &Ascent<'_>, sites: Sites, precision: Precision) -> Result<Self> {
         let (n, classes) = (task.points(), task.classes());
         let block = |c: usize| {
             how.go_on()?;
             let (w, b) = (sites.w.col_as_slice(c), sites.b.col_as_slice(c));
-            SignedGauss::to(how.digits, &task.k[c], w, b, task.a.col_as_slice(c))
+            SignedBlock::to(how.digits, &task.k[c], w, b, task.a.col_as_slice(c))
         };
         let least = if n < MANY_POINTS { classes } else { 1 };
         let blocks = over_ranges(classes, least, |range| range.map(block).collect::<Vec<_>>());
@@ -166,7 +136,7 @@ impl State {
     /// q = prior, its marginals without a factorisation.
     fn prior(task: &Standard<'_>, precision: Precision) -> Result<Self> {
         let (n, classes) = (task.points(), task.classes());
-        let sites = Pair { w: Mat::zeros(n, classes), b: Mat::zeros(n, classes) };
+        let sites = Sites::none(n, classes);
         let (mu, v) = (task.a.clone(), Mat::from_fn(n, classes, |i, c| task.k[c][(i, i)]));
         let fit = expected_log_lik(mu.as_ref(), v.as_ref(), task.y, precision)?;
         Ok(State { sites, blocks: Vec::new(), mu, v, bound: fit.value, fit, precision })
@@ -187,7 +157,7 @@ impl State {
     }
 
     /// w~ and b~: where a full step would put the sites.
-    fn target(&self) -> Pair {
+    fn target(&self) -> Sites {
         target(&self.fit, &self.mu)
     }
 
@@ -198,14 +168,14 @@ impl State {
 }
 
 /// `w~ = -2 d ell/dv`, `b~ = d ell/dmu + w~ mu` for means `mu` [N, C] and the likelihood term there.
-fn target(fit: &ExpectedLogLik, mu: &Mat<f64>) -> Pair {
+fn target(fit: &ExpectedLogLik, mu: &Mat<f64>) -> Sites {
     let w = &fit.dv * faer::Scale(-2.0);
     let b = Mat::from_fn(w.nrows(), w.ncols(), |i, c| fit.dmu[(i, c)] + w[(i, c)] * mu[(i, c)]);
-    Pair { w, b }
+    Sites { w, b }
 }
 
 /// The sites that marginals `mu`, `v` [N, C] lead to, in units of x: a start for [`ascend_from`].
-pub(crate) fn sites_at(y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Result<Pair> {
+pub(crate) fn sites_at(y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Result<Sites> {
     Ok(target(&expected_log_lik(mu.as_ref(), v.as_ref(), y, Precision::Fast)?, mu))
 }
 
@@ -276,7 +246,7 @@ fn step(
     task: &Standard<'_>,
     how: &Ascent<'_>,
     state: &State,
-    target: &Pair,
+    target: &Sites,
     (history, halvings): (&mut History, &mut usize),
 ) -> Result<Option<State>> {
     if let Some(sites) = history.extrapolate(&state.mu, &state.v) {
@@ -295,7 +265,7 @@ fn ascend(
     task: &Standard<'_>,
     how: &Ascent<'_>,
     state: &State,
-    target: &Pair,
+    target: &Sites,
     (mut size, halvings): (f64, &mut usize),
 ) -> Result<Option<State>> {
     while size > SMALLEST {
@@ -324,7 +294,7 @@ fn slack(bound: f64, precision: Precision) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::{Order, Start, Stop, infer};
+    use crate::inference::mean_field::{Start, Stop, Updates, infer};
     use crate::testing::ranked_task;
     use proptest::prelude::*;
 
@@ -349,7 +319,7 @@ mod tests {
             prop_assert!(fit.bounds.len() <= 61);
             prop_assert_eq!(fit.converged, fit.residual <= 1e-8);
             if fit.converged {
-                let collapsed = infer(&task, Order::Collapsed, &Start::Prior, Stop::Steps(20)).unwrap();
+                let collapsed = infer(&task, Updates::Collapsed, &Start::Prior, Stop::Steps(20)).unwrap();
                 let other = collapsed.trace[19];
                 prop_assert!(fit.bound() >= other - 1e-8 * (1.0 + other.abs()), "{} {other}", fit.bound());
             }

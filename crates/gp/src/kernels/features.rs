@@ -1,8 +1,9 @@
 //! Feature vectors as a kernel sees them: as they come, or divided by their length.
 
-use super::{Kernel, KernelKind};
+use super::Kernel;
 use crate::{Error, Result};
 use faer::{Mat, MatRef};
+use std::borrow::Cow;
 
 /// Lengths below this are taken as this, as PyTorch's `normalize` does.
 const MIN_LENGTH: f64 = 1e-12;
@@ -37,7 +38,7 @@ impl Kernel {
             }
         }
         let mut length = Vec::new();
-        if self.normalise || self.kind == KernelKind::Cosine {
+        if self.normalise || self.form.on_unit_vectors() {
             for i in 0..n {
                 let norm = z.col(i).norm_l2().max(MIN_LENGTH);
                 length.push(norm);
@@ -62,6 +63,14 @@ impl Features {
     /// The features of point `i`.
     pub(super) fn point(&self, i: usize) -> &[f64] {
         self.z.col_as_slice(i)
+    }
+
+    /// The features divided by a length for each dimension; by 1 if there are none.
+    pub(super) fn over(&self, lengths: &[f64]) -> Cow<'_, Mat<f64>> {
+        match lengths {
+            [] => Cow::Borrowed(&self.z),
+            _ => Cow::Owned(Mat::from_fn(self.dim(), self.points(), |d, i| self.z[(d, i)] / lengths[d])),
+        }
     }
 
     /// The points `rows` alone.

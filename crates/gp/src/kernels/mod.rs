@@ -1,61 +1,73 @@
 //! Kernels on feature vectors: values, and what a cotangent of the values says about features and parameters.
 //!
-//! The kernel of class c is `scale_c * base(x, x')`. `base` is computed once for all classes; the scale is shared or one per class.
+//! The kernel of class c is `scale_c * k(x / lengths, x' / lengths)`, where `k` is a [`Form`] with its shape parameters. Scale, shapes
+//! and lengths are shared by all classes or one for each class; lengths, one for each input dimension, are 1 unless asked for.
 //! Every positive parameter is stored as a raw real number r and used as softplus(r) = log(1 + e^r).
+//!
+//! **To add a kernel**: write its file beside the others (copy `rbf.rs`) and name the file in [`forms`] below. Configs, files and
+//! Python then know it by its name, and the tests of this folder check its slopes.
 
 mod adjoint;
 mod features;
-mod forward;
+mod form;
+mod gram;
 mod parameter;
+mod stored;
+#[cfg(test)]
+mod tests;
 
 pub use adjoint::KernelGradient;
 pub use features::Features;
-pub use forward::Base;
+pub use form::{AnyForm, Form, Statistic};
+pub use gram::Gram;
 pub use parameter::{inverse_softplus, softplus, softplus_slope};
 
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// The largest power of a polynomial kernel.
-const MAX_POWER: u32 = 1000;
+/// The forms, by their files: the one table of names.
+macro_rules! forms {
+    ($($file:ident::$form:ident),* $(,)?) => {
+        $(mod $file; pub use $file::$form;)*
 
-/// The form of a kernel, before its output scale.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum KernelKind {
-    /// <x, x'> / (|x| |x'|). No shape parameter.
-    Cosine,
-    /// variance <x, x'>.
-    Linear,
-    /// exp(-d^2 / (2 l^2)), d = |x - x'|, lengthscale l.
-    Rbf,
-    /// (1 + sqrt5 d/l + 5 d^2 / (3 l^2)) exp(-sqrt5 d/l), lengthscale l.
-    Matern52,
-    /// (<x, x'> + offset)^power.
-    Polynomial {
-        /// The power, from 1 to 1000.
-        power: u32,
-    },
+        /// Names that are shown, and the form with a name.
+        type Named = (&'static [&'static str], fn(&str) -> Option<AnyForm>);
+
+        static FORMS: &[Named] = &[$(($file::NAMES, $file::named)),*];
+    };
+}
+
+forms! {
+    cosine::Cosine,
+    linear::Linear,
+    rbf::Rbf,
+    matern52::Matern52,
+    polynomial::Polynomial,
+    rational_quadratic::RationalQuadratic,
 }
 
 /// A kernel with its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "stored::Stored", into = "stored::Stored")]
 pub struct Kernel {
     /// The form.
-    pub kind: KernelKind,
+    pub form: AnyForm,
     /// Divide each feature vector by its length first (the cosine kernel always does).
     pub normalise: bool,
-    /// Before softplus: the variance, lengthscale or offset. The cosine kernel ignores it.
-    pub raw_shape: f64,
+    /// Before softplus: the shapes of the form, one set if shared by all classes, else a set for each class, one after another.
+    pub raw_shape: Vec<f64>,
+    /// Before softplus: a length for each input dimension, none (all are 1), D, or D for each class, one class after another.
+    pub raw_lengths: Vec<f64>,
     /// Before softplus: the output scale, one entry if shared by all classes, else one for each class.
     pub raw_scale: Vec<f64>,
 }
 
 impl Kernel {
-    /// A kernel with every raw parameter 0, that is softplus(0) = log 2, one output scale for all classes, features as they come.
-    pub fn new(kind: KernelKind) -> Self {
-        Kernel { kind, normalise: false, raw_shape: 0.0, raw_scale: vec![0.0] }
+    /// A kernel with every raw parameter 0, that is softplus(0) = log 2, shared by all classes, features as they come.
+    pub fn new(form: impl Into<AnyForm>) -> Self {
+        let form = form.into();
+        let raw_shape = vec![0.0; form.shapes().len()];
+        Kernel { form, normalise: false, raw_shape, raw_lengths: Vec::new(), raw_scale: vec![0.0] }
     }
 
     /// The same kernel on feature vectors of length 1.
@@ -69,24 +81,36 @@ impl Kernel {
         Kernel { raw_scale: vec![start; classes], ..self }
     }
 
+    /// The same kernel with shapes for each of `classes` classes, all starting where the first stand.
+    pub fn shape_per_class(self, classes: usize) -> Self {
+        let first = &self.raw_shape[..self.form.shapes().len()];
+        Kernel { raw_shape: first.repeat(classes), ..self }
+    }
+
+    /// The same kernel with a length, starting at 1, for each of `inputs` input dimensions (automatic relevance determination).
+    pub fn length_per_input(self, inputs: usize) -> Self {
+        // softplus(log(e - 1)) = 1
+        Kernel { raw_lengths: vec![1f64.exp_m1().ln(); inputs], ..self }
+    }
+
     /// The same kernel with this output scale (after softplus) for all classes.
     pub fn with_scale(self, scale: f64) -> Result<Self> {
         Ok(Kernel { raw_scale: vec![inverse_softplus("output scale", scale)?], ..self })
     }
 
-    /// The same kernel with this variance, lengthscale or offset (after softplus).
-    pub fn with_shape(self, shape: f64) -> Result<Self> {
-        Ok(Kernel { raw_shape: inverse_softplus("kernel shape", shape)?, ..self })
+    /// The same kernel with these shapes (after softplus), such as `&[lengthscale]`, for all classes.
+    pub fn with_shapes(self, shapes: &[f64]) -> Result<Self> {
+        let (expected, got) = (self.form.shapes().len(), shapes.len());
+        if expected != got {
+            return Err(Error::Shape { what: "shapes of the kernel", expected, got });
+        }
+        let raw = shapes.iter().map(|&shape| inverse_softplus("kernel shape", shape));
+        Ok(Kernel { raw_shape: raw.collect::<Result<_>>()?, ..self })
     }
 
-    /// Whether the kernel has a shape parameter besides its output scale.
-    pub fn has_shape(&self) -> bool {
-        self.kind != KernelKind::Cosine
-    }
-
-    /// The variance, lengthscale or offset.
-    pub fn shape(&self) -> f64 {
-        softplus(self.raw_shape)
+    /// The shapes as used, in the order of [`Kernel::raw_shape`].
+    pub fn shapes(&self) -> Vec<f64> {
+        self.raw_shape.iter().map(|&raw| softplus(raw)).collect()
     }
 
     /// The output scale of `class`; NaN if it has none, which [`Kernel::check`] would name.
@@ -95,50 +119,30 @@ impl Kernel {
         self.raw_scale.get(place).map_or(f64::NAN, |&raw| softplus(raw))
     }
 
-    /// Parameters finite, a scale shared or one for each of `classes` classes, a power from 1 to 1000.
+    /// Parameters finite; scales, shapes and lengths shared or for each of `classes` classes.
     pub fn check(&self, classes: usize) -> Result<()> {
-        let scales = self.raw_scale.len();
-        if scales != 1 && scales != classes {
-            return Err(Error::Shape {
-                what: "output scales (1 if shared, else one per class)",
-                expected: classes,
-                got: scales,
-            });
-        }
-        if let KernelKind::Polynomial { power } = self.kind
-            && !(1..=MAX_POWER).contains(&power)
-        {
-            return Err(Error::OutOfRange { what: "power", value: power.into(), must: "between 1 and 1000" });
-        }
-        if !self.raw_shape.is_finite() {
-            return Err(Error::NotFinite { what: "raw kernel shape", row: 0, col: 0, value: self.raw_shape });
-        }
-        match self.raw_scale.iter().position(|r| !r.is_finite()) {
-            Some(col) => {
-                Err(Error::NotFinite { what: "raw output scale", row: 0, col, value: self.raw_scale[col] })
+        let shapes = self.form.shapes().len();
+        for (what, raw, of_one) in [
+            ("output scales (1 if shared, else one per class)", &self.raw_scale, 1),
+            ("kernel shapes (those of the form if shared, else as many per class)", &self.raw_shape, shapes),
+        ] {
+            if raw.len() != of_one && raw.len() != of_one * classes {
+                return Err(Error::Shape { what, expected: of_one * classes, got: raw.len() });
             }
-            None => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_kernel_is_named() {
-        let kernel = Kernel::new(KernelKind::Polynomial { power: u32::MAX });
-        assert!(matches!(kernel.check(2), Err(Error::OutOfRange { what: "power", .. })));
-        assert!(matches!(
-            Kernel { raw_scale: Vec::new(), ..kernel.clone() }.check(2),
-            Err(Error::Shape { expected: 2, got: 0, .. })
-        ));
-        // Unchecked they give no wrong number.
-        let x = kernel.features(faer::mat![[2.0]].as_ref()).unwrap();
-        assert!(kernel.within(&x).value[(0, 0)] > 1e300);
-        let none = Kernel { raw_scale: Vec::new(), ..Kernel::new(KernelKind::Rbf) };
-        assert!(none.scaled(&none.within(&x), 2)[1][(0, 0)].is_nan());
-        assert!(Kernel::new(KernelKind::Rbf).scale_per_class(3).scale(3).is_nan());
+        if self.form.on_unit_vectors() && !self.raw_lengths.is_empty() {
+            let what = "lengths of the inputs of a kernel on unit vectors";
+            return Err(Error::Shape { what, expected: 0, got: self.raw_lengths.len() });
+        }
+        for (what, raw) in [
+            ("raw kernel shape", &self.raw_shape),
+            ("raw length of an input", &self.raw_lengths),
+            ("raw output scale", &self.raw_scale),
+        ] {
+            if let Some(col) = raw.iter().position(|raw| !raw.is_finite()) {
+                return Err(Error::NotFinite { what, row: 0, col, value: raw[col] });
+            }
+        }
+        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Positive parameters as softplus of a real number.
 
-use crate::{Error, Result, likelihoods::sigmoid};
+use crate::{Error, Result, special::sigmoid};
 
 /// softplus(r) = log(1 + e^r), without overflow.
 pub fn softplus(r: f64) -> f64 {

@@ -1,6 +1,7 @@
 //! The logistic-softmax likelihood with temperature: p(y = k | f) = sigma(f_k / tau) / sum_c sigma(f_c / tau).
 
-use super::{check_latent, check_tau, log_normalise, log_sigmoid};
+use super::{check_latent, check_tau, log_normalise};
+use crate::special::log_sigmoid;
 use crate::{Result, linalg::sum_any_order};
 
 /// Eq. (3). `log p(y = k | f) = l_k - log sum_c exp(l_c)`, `l_c = log sigma(f_c / tau)`, for every k.

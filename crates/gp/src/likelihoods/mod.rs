@@ -12,17 +12,6 @@ mod theorems;
 
 use crate::{Error, Result, linalg::sum_any_order};
 
-/// log sigma(x) = min(x, 0) - log(1 + exp(-|x|)), without overflow for any x.
-pub fn log_sigmoid(x: f64) -> f64 {
-    x.min(0.0) - (-x.abs()).exp().ln_1p()
-}
-
-/// sigma(x) = 1 / (1 + exp(-x)), with full relative accuracy for x << 0.
-pub fn sigmoid(x: f64) -> f64 {
-    let e = (-x.abs()).exp();
-    (if x >= 0.0 { 1.0 } else { e }) / (1.0 + e)
-}
-
 /// log of exp(l_k) / sum_c exp(l_c) for every k; the same bits for every order of the classes.
 fn log_normalise(l: &[f64]) -> Vec<f64> {
     let top = argmax(l);

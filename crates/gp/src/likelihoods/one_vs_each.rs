@@ -2,7 +2,8 @@
 //!
 //! It bounds the softmax probability from below, and sum_k L(y = k | f) <= 1.
 
-use super::{check_label, check_latent, log_normalise, log_sigmoid};
+use super::{check_label, check_latent, log_normalise};
+use crate::special::log_sigmoid;
 use crate::{Result, linalg::sum_any_order};
 
 /// log L(y | f) = sum_{c != y} log sigma(f_y - f_c).

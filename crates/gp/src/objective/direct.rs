@@ -3,35 +3,25 @@
 //! `L_d(q) = sum_n ( E log sigma(x_{n,y}) - E log Z_n ) - KL(q(F) || p(F))`: never below the collapsed bound of the same q(F).
 
 use crate::Result;
-use crate::inference::{Natural, NaturalOptions, Order, SignedGauss, Start, Tape, Top, natural};
+use crate::gaussian::SignedBlock;
+use crate::inference::mean_field::{Start, Stop, Tape, Top, Updates};
+use crate::inference::natural::{Natural, NaturalOptions, natural};
 use crate::parallel::{MANY_POINTS, over_ranges};
 use crate::quadrature::{Precision, expected::expected_log_lik};
 use crate::task::{Gradient, Task};
 use faer::Mat;
 
-/// The direct bound at the q(F) that `steps` collapsed sweeps reach from the prior, and its gradient through all of them.
+/// The direct bound at the q(F) that collapsed sweeps reach from the prior, and its gradient: through all of them after a number of
+/// sweeps, by the implicit rule at their fixed point (which is not where the direct bound is stationary, so the envelope rule would be
+/// wrong; not reaching the tolerance is an error).
 ///
 /// `L_d(q) = sum_n ( E log sigma(x_y) - E log sum_c sigma(x_c) ) - KL(q(F) || p(F))`, expectations under q(F), x = f/tau.
 ///
 /// On top of the tape: `mubar = d ell/dmu - g`, `vbar = d ell/dv + w/2`, directly `Kbar = (g g' - R)/2`, `abar = g`.
-pub fn direct(task: &Task, steps: usize, precision: Precision) -> Result<Gradient> {
-    let tape = Tape::record(task, Order::Collapsed, &Start::Prior, steps)?;
+pub fn direct(task: &Task, stop: Stop, precision: Precision) -> Result<Gradient> {
+    let tape = Tape::new(task, Updates::Collapsed, &Start::Prior, stop)?;
     let (value, top) = value_and_top(&tape, precision)?;
-    let bar = tape.unroll(top)?;
-    Ok(tape.gradient(value, bar))
-}
-
-/// The direct bound ([`direct`]) at the fixed point of the collapsed sweeps, and its gradient by the implicit rule (that fixed point is not
-/// where the direct bound is stationary, so the envelope rule would be wrong). An error if `max_steps` do not reach `tol`.
-pub fn direct_at_fixed_point(
-    task: &Task,
-    tol: f64,
-    max_steps: usize,
-    precision: Precision,
-) -> Result<Gradient> {
-    let tape = Tape::converge(task, Order::Collapsed, &Start::Prior, tol, max_steps)?;
-    let (value, top) = value_and_top(&tape, precision)?;
-    let bar = tape.implicit(top, max_steps)?;
+    let bar = tape.back(top, stop)?;
     Ok(tape.gradient(value, bar))
 }
 
@@ -59,7 +49,7 @@ pub(crate) fn envelope(task: &Task, fit: &Natural) -> Gradient {
     for (c, block) in fit.blocks.iter().enumerate() {
         abar.col_as_slice_mut(c).copy_from_slice(&block.g);
     }
-    let kbar = |block: &SignedGauss| {
+    let kbar = |block: &SignedBlock| {
         let (r, g) = (block.r(), &block.g);
         Mat::from_fn(g.len(), g.len(), |i, j| 0.5 * (g[i] * g[j] - r[(i, j)]))
     };
@@ -71,9 +61,9 @@ pub(crate) fn envelope(task: &Task, fit: &Natural) -> Gradient {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::likelihoods::sigmoid;
     use crate::linalg::{cholesky, product};
-    use crate::objective::{Bound, bound};
+    use crate::objective::bound;
+    use crate::special::sigmoid;
     use proptest::prelude::*;
 
     /// A task from free numbers: K = scale (X X' + 0.1 I) per class.
@@ -134,12 +124,13 @@ mod tests {
         let numbers = [0.8, -0.3, 0.5, 0.9, -0.7, 0.2, 0.4, -0.9, 0.1, 0.6, -0.5];
         for (classes, tau, a) in [(2, 1.0, 0.0), (2, 0.5, -1.0), (2, 0.5, -3.0), (3, 1.0, 0.0)] {
             let task = task(2, classes, tau, a, 0.7, &numbers);
-            let steps = 200;
-            let paper = bound(&task, Bound::Profiled, Order::Joint, &Start::Prior, steps).unwrap().value;
+            let steps = Stop::Steps(200);
+            let paper = bound(&task, Updates::Joint, Updates::Joint, &Start::Prior, steps).unwrap().value;
             // The paper family at the collapsed q(F), which the ordering is about.
-            let family = bound(&task, Bound::Profiled, Order::Collapsed, &Start::Prior, steps).unwrap().value;
+            let family =
+                bound(&task, Updates::Joint, Updates::Collapsed, &Start::Prior, steps).unwrap().value;
             let collapsed =
-                bound(&task, Bound::Collapsed, Order::Collapsed, &Start::Prior, steps).unwrap().value;
+                bound(&task, Updates::Collapsed, Updates::Collapsed, &Start::Prior, steps).unwrap().value;
             let at_collapsed = direct(&task, steps, Precision::Fine).unwrap().value;
             let (best, fit) = natural_bound(&task, NaturalOptions::default()).unwrap();
             let truth = log_evidence(&task);
@@ -200,8 +191,8 @@ mod tests {
             let task = task(n, classes, tau, a, 1.0, &numbers);
             let options = NaturalOptions { tolerance: 1e-10, max_steps: 2000, precision: Precision::Golden };
             type Objective<'a> = &'a dyn Fn(&Task) -> Gradient;
-            let unrolled = |t: &Task| direct(t, steps, Precision::Golden).unwrap();
-            let fixed = |t: &Task| direct_at_fixed_point(t, 1e-13, 20_000, Precision::Golden).unwrap();
+            let unrolled = |t: &Task| direct(t, Stop::Steps(steps), Precision::Golden).unwrap();
+            let fixed = |t: &Task| direct(t, Stop::Tolerance { tol: 1e-13, max_steps: 20_000 }, Precision::Golden).unwrap();
             let best = |t: &Task| natural_bound(t, options).unwrap().0;
             let objectives: [(&str, Objective<'_>, f64); 3] =
                 [("unrolled", &unrolled, 1e-7), ("implicit", &fixed, 1e-6), ("envelope", &best, 1e-6)];

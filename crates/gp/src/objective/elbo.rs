@@ -1,43 +1,30 @@
 //! The bounds of the mean-field family and their gradients.
 //!
 //! `L = (expected log-likelihood of the augmented model) - KL(q(F) || p(F))`. The kinds differ in which local factors
-//! stand beside q(F); the collapsed one integrates the Gamma variable out and is the tightest.
+//! stand beside q(F), and are named by the [`Updates`] that climb them. All in units of x = f/tau, with
+//! `KL_c = KL(q(f^c) || N(a^c, K^c))` (Eq. (A10c)), `c = sqrt(mu^2 + v)`, `H(alpha)` the entropy of Ga(alpha, 1), and `y` the label, as an
+//! index or one-hot:
+//!
+//! * `Exact` (and `Released`): Eq. (A11) of the q that is held, local factors gamma, alpha and w as the last sweep left them, with its
+//!   tilts `c`. `L = sum_n { sum_c [ y (mu/2 - log 2cosh(c/2)) + gamma (1 + eta - log gamma) - w (mu^2 + v - c^2)/2 ] - alpha + H(alpha)
+//!   - log C } - sum_c KL_c`, where `eta = psi(alpha) - log C - mu/2 - log 2cosh(c/2)`.
+//! * `Joint`: q(M, Omega) and q(lambda) optimal for q(F), the paper's objective, evaluated properly. Never below `Exact`.
+//!   `L = sum_n { mu_y/2 - log 2cosh(c_y/2) + H(alpha) - 1 - log C } - sum_c KL_c`, where `alpha = 1 + u` and
+//!   `log u - psi(1 + u) = log mean_c e^rho`, `rho = -mu/2 - log 2cosh(c/2)`.
+//! * `Paper`: Eq. (A11) as printed, its two tilt terms cancelled: **not a bound** unless the sweeps have converged. It is `Exact` without
+//!   the term `w (mu^2 + v - c^2)/2`.
+//! * `Collapsed`: q(M, Omega) optimal for q(F), lambda integrated out. Never below `Joint`.
+//!   `L = sum_n { mu_y/2 - log 2cosh(c_y/2) - log D } - sum_c KL_c`, `D = sum_c (1 - e^rho)`.
 
 use faer::Mat;
 
 use crate::Result;
-use crate::inference::{Map, Order, Sites, Start, Tape, Top};
+use crate::inference::mean_field::{Local, Start, Stop, Tape, Top, Updates};
 use crate::linalg::sum_any_order;
 use crate::special::{Tilt, gamma_entropy, log2cosh_half};
 use crate::task::{Gradient, Task};
 
-/// Which local factors stand beside q(F) in the bound.
-///
-/// All in units of x = f/tau, with `KL_c = KL(q(f^c) || N(a^c, K^c))` (Eq. (A10c)), `c = sqrt(mu^2 + v)`, `H(alpha)` the entropy
-/// of Ga(alpha, 1), and `y` the label, as an index or one-hot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Bound {
-    /// Eq. (A11) of the q that is held: local factors gamma, alpha and w as the last sweep left them, with its tilts `c`.
-    ///
-    /// `L = sum_n { sum_c [ y (mu/2 - log 2cosh(c/2)) + gamma (1 + eta - log gamma) - w (mu^2 + v - c^2)/2 ] - alpha + H(alpha)
-    /// - log C } - sum_c KL_c`, where `eta = psi(alpha) - log C - mu/2 - log 2cosh(c/2)`.
-    General,
-    /// q(M, Omega) and q(lambda) optimal for q(F): the paper's objective, evaluated properly. Never below `General`.
-    ///
-    /// `L = sum_n { mu_y/2 - log 2cosh(c_y/2) + H(alpha) - 1 - log C } - sum_c KL_c`, where `alpha = 1 + u` and
-    /// `log u - psi(1 + u) = log mean_c e^rho`, `rho = -mu/2 - log 2cosh(c/2)`.
-    Profiled,
-    /// Eq. (A11) as printed, its two tilt terms cancelled: **not a bound** unless the sweeps have converged.
-    ///
-    /// `General` without the term `w (mu^2 + v - c^2)/2`.
-    Paper,
-    /// q(M, Omega) optimal for q(F), lambda integrated out. Never below `Profiled`.
-    ///
-    /// `L = sum_n { mu_y/2 - log 2cosh(c_y/2) - log D } - sum_c KL_c`, `D = sum_c (1 - e^rho)`.
-    Collapsed,
-}
-
-impl Bound {
+impl Updates {
     /// The bound without `-KL(q(F) || p(F))`, x-units: `held` are the local factors of the last sweep, `fresh` those of the
     /// bound's own family at (mu, v), read by `Profiled` and `Collapsed`.
     pub(crate) fn likelihood(
@@ -45,22 +32,22 @@ impl Bound {
         y: &[usize],
         mu: &Mat<f64>,
         v: &Mat<f64>,
-        held: &Sites,
-        fresh: &Sites,
+        held: &Local,
+        fresh: &Local,
     ) -> f64 {
         let classes = mu.ncols();
         let mut total = 0.0;
         for i in 0..y.len() {
             total += match self {
-                Self::General => {
+                Self::Exact | Self::Released => {
                     held_elbo(y, mu, held, i, |c| 0.5 * held.w[(i, c)] * tilt_mismatch(mu, v, held, i, c))
                 }
                 Self::Paper => held_elbo(y, mu, held, i, |_| 0.0),
-                Self::Profiled | Self::Collapsed => {
+                Self::Joint | Self::Collapsed => {
                     // mu/2 - log 2cosh(c/2) is rho at -mu
                     let label = Tilt::new(-mu[(i, y[i])], v[(i, y[i])]).rho;
                     let alpha = fresh.alpha[i];
-                    let rest = if self == Self::Profiled { gamma_entropy(alpha) - 1.0 } else { alpha.ln() };
+                    let rest = if self == Self::Joint { gamma_entropy(alpha) - 1.0 } else { alpha.ln() };
                     label + rest - (classes as f64).ln()
                 }
             };
@@ -68,20 +55,18 @@ impl Bound {
         total
     }
 
-    /// The family in which `fresh` local factors are computed; `None` when the bound has none.
-    fn family(self) -> Option<Map<'static>> {
-        match self {
-            Self::Profiled => Some(Map::Joint),
-            Self::Collapsed => Some(Map::Collapsed),
-            Self::General | Self::Paper => None,
-        }
+    /// The order whose local factors at q(F) itself the bound takes; `None` when it takes those that are held.
+    fn fresh(self) -> Option<Updates> {
+        matches!(self, Self::Joint | Self::Collapsed).then_some(self)
     }
 
-    /// Whether sweeps of this order stop where this bound is stationary in q.
-    fn is_climbed_by(self, order: Order) -> bool {
-        match self {
-            Self::Collapsed => order == Order::Collapsed,
-            Self::General | Self::Profiled => matches!(order, Order::Joint | Order::Exact | Order::Paper),
+    /// Whether sweeps of this order stop where the bound `kind` is stationary in q.
+    fn is_stationary_for(self, kind: Updates) -> bool {
+        match kind {
+            Self::Collapsed => self == Self::Collapsed,
+            Self::Exact | Self::Released | Self::Joint => {
+                matches!(self, Self::Joint | Self::Exact | Self::Paper)
+            }
             Self::Paper => false,
         }
     }
@@ -91,7 +76,7 @@ impl Bound {
 /// `l2c = log 2cosh(c/2)`, `eta = psi(alpha) - log C - mu/2 - l2c` and c is the tilt q(Omega) holds.
 ///
 /// `sum_c gamma - alpha = -1` is used as such: gamma may be 1e12.
-fn held_elbo(y: &[usize], mu: &Mat<f64>, held: &Sites, i: usize, mismatch: impl Fn(usize) -> f64) -> f64 {
+fn held_elbo(y: &[usize], mu: &Mat<f64>, held: &Local, i: usize, mismatch: impl Fn(usize) -> f64) -> f64 {
     let classes = mu.ncols();
     let mut terms: Vec<f64> = (0..classes)
         .map(|c| {
@@ -104,51 +89,38 @@ fn held_elbo(y: &[usize], mu: &Mat<f64>, held: &Sites, i: usize, mismatch: impl 
 }
 
 /// `eta - log gamma`: the slack of gamma where it was computed, and what the mean has moved since.
-fn log_ratio(mu: &Mat<f64>, held: &Sites, i: usize, c: usize) -> f64 {
+fn log_ratio(mu: &Mat<f64>, held: &Local, i: usize, c: usize) -> f64 {
     held.slack[(i, c)] + 0.5 * (held.mu[(i, c)] - mu[(i, c)])
 }
 
 /// `mu^2 + v - c^2`: what the second moment has moved since the tilt was computed.
-fn tilt_mismatch(mu: &Mat<f64>, v: &Mat<f64>, held: &Sites, i: usize, c: usize) -> f64 {
+fn tilt_mismatch(mu: &Mat<f64>, v: &Mat<f64>, held: &Local, i: usize, c: usize) -> f64 {
     let (new, old) = (mu[(i, c)], held.mu[(i, c)]);
     (new - old) * (new + old) + (v[(i, c)] - held.v[(i, c)])
 }
 
-/// A lower bound of the log evidence, Eqs. (13), (A9), after `steps` sweeps, and its gradient through all of them, start included.
+/// A lower bound of the log evidence, Eqs. (13), (A9), in the form of `kind`, at the q(F) that sweeps reach, and its gradient.
 ///
-/// `L(q_T)`, `q_T = sweep^T(start)`, in the form of `kind`. On top of the sweeps: `mubar = b - w mu - g`,
-/// `vbar = (w_T - w)/2` with the (b, w) of the bound's own local factors and `w_T` of the last Gaussian block, and directly
-/// `Kbar = (g g' - R)/2`, `abar = g`; then back through every sweep (`Tape::unroll`).
-pub fn bound(task: &Task, kind: Bound, order: Order, start: &Start, steps: usize) -> Result<Gradient> {
-    let tape = Tape::record(task, order, start, steps)?;
+/// After a number of sweeps: `L(q_T)`, `q_T = sweep^T(start)`, differentiated through all of them, start included. On top of the
+/// sweeps: `mubar = b - w mu - g`, `vbar = (w_T - w)/2` with the (b, w) of the bound's own local factors and `w_T` of the last Gaussian
+/// block, and directly `Kbar = (g g' - R)/2`, `abar = g`; then back through every sweep (`Tape::unroll`).
+///
+/// To a tolerance: by the envelope rule where the bound is stationary at the fixed point (`dK = (g g' - R)/2`, `da = g`), by the
+/// implicit rule elsewhere. An error if the sweeps do not reach the tolerance.
+pub fn bound(task: &Task, kind: Updates, order: Updates, start: &Start, stop: Stop) -> Result<Gradient> {
+    let tape = Tape::new(task, order, start, stop)?;
     let (value, top) = value_and_top(&tape, kind);
-    let bar = tape.unroll(top)?;
-    Ok(tape.gradient(value, bar))
-}
-
-/// The bound at the fixed point of the sweeps and its gradient: by the envelope rule where the bound is stationary there
-/// (`dK = (g g' - R)/2`, `da = g`), by the implicit rule elsewhere. An error if `max_steps` do not reach `tol`.
-pub fn bound_at_fixed_point(
-    task: &Task,
-    kind: Bound,
-    order: Order,
-    start: &Start,
-    tol: f64,
-    max_steps: usize,
-) -> Result<Gradient> {
-    let tape = Tape::converge(task, order, start, tol, max_steps)?;
-    let (value, top) = value_and_top(&tape, kind);
-    if kind.is_climbed_by(order) {
+    if matches!(stop, Stop::Tolerance { .. }) && order.is_stationary_for(kind) {
         return Ok(task.gradient(value, top.k, top.a));
     }
-    let bar = tape.implicit(top, max_steps)?;
+    let bar = tape.back(top, stop)?;
     Ok(tape.gradient(value, bar))
 }
 
 /// The value of a bound at the end of a tape and its cotangents there.
-fn value_and_top(tape: &Tape<'_>, kind: Bound) -> (f64, Top) {
-    let (y, mu, v, held) = (tape.x().y, tape.mu(), tape.v(), tape.sites());
-    let fresh = kind.family().map(|map| Sites::of(map, y, mu, v));
+fn value_and_top(tape: &Tape<'_>, kind: Updates) -> (f64, Top) {
+    let (y, mu, v, held) = (tape.x().y, tape.mu(), tape.v(), tape.local());
+    let fresh = kind.fresh().map(|order| Local::of(order, &[], y, mu, v));
     let value = kind.likelihood(y, mu, v, held, fresh.as_ref().unwrap_or(held)) - tape.kl();
     let mut top = tape.minus_kl();
     let sites = fresh.as_ref().unwrap_or(held);
@@ -157,21 +129,21 @@ fn value_and_top(tape: &Tape<'_>, kind: Bound) -> (f64, Top) {
             let (m, w) = (mu[(i, c)], sites.w[(i, c)]);
             // d/dmu = b - w mu, d/dv = -w/2, with the optimal local factors as with held ones
             top.mu[(i, c)] += sites.b[(i, c)];
-            if kind != Bound::Paper {
+            if kind != Updates::Paper {
                 top.mu[(i, c)] -= w * m;
                 top.v[(i, c)] -= 0.5 * w;
             }
             // Held local factors move with the sweep that made them; alpha = 1 + sum gamma is optimal for gamma.
             match kind {
-                Bound::Profiled | Bound::Collapsed => {}
-                Bound::General => {
-                    top.sites.gamma[(i, c)] = log_ratio(mu, held, i, c);
-                    top.sites.w[(i, c)] = -0.5 * tilt_mismatch(mu, v, held, i, c);
+                Updates::Joint | Updates::Collapsed => {}
+                Updates::Exact | Updates::Released => {
+                    top.local.gamma[(i, c)] = log_ratio(mu, held, i, c);
+                    top.local.w[(i, c)] = -0.5 * tilt_mismatch(mu, v, held, i, c);
                 }
-                Bound::Paper => {
-                    top.sites.gamma[(i, c)] = log_ratio(mu, held, i, c);
+                Updates::Paper => {
+                    top.local.gamma[(i, c)] = log_ratio(mu, held, i, c);
                     // d/d(c^2/2) of -(y + gamma) log 2cosh(c/2) = -(y + gamma) theta(c)
-                    top.sites.half_tilt2[(i, c)] = -w;
+                    top.local.half_tilt2[(i, c)] = -w;
                 }
             }
         }
@@ -182,14 +154,14 @@ fn value_and_top(tape: &Tape<'_>, kind: Bound) -> (f64, Top) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::{Stop, infer};
+    use crate::inference::mean_field::infer;
     use crate::testing::{assert_gradient, normal, ranked_task};
     use proptest::prelude::*;
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::SeedableRng;
 
-    const ORDERS: [Order; 4] = [Order::Paper, Order::Exact, Order::Joint, Order::Collapsed];
-    const KINDS: [Bound; 4] = [Bound::General, Bound::Profiled, Bound::Paper, Bound::Collapsed];
+    const ORDERS: [Updates; 4] = [Updates::Paper, Updates::Exact, Updates::Joint, Updates::Collapsed];
+    const KINDS: [Updates; 4] = [Updates::Exact, Updates::Joint, Updates::Paper, Updates::Collapsed];
 
     fn given(n: usize, c: usize, seed: u64) -> Start {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -214,8 +186,8 @@ mod tests {
             for order in ORDERS {
                 for kind in KINDS {
                     for start in [Start::Prior, given(n, c, seed)] {
-                        let value = |task: &Task| bound(task, kind, order, &start, steps).unwrap().value;
-                        let got = bound(&task, kind, order, &start, steps).unwrap();
+                        let value = |task: &Task| bound(task, kind, order, &start, Stop::Steps(steps)).unwrap().value;
+                        let got = bound(&task, kind, order, &start, Stop::Steps(steps)).unwrap();
                         assert_gradient(&task, &got, value, 1e-5);
                     }
                 }
@@ -228,9 +200,9 @@ mod tests {
             let task = ranked_task(n, c, 3, tau, a, seed);
             for order in ORDERS {
                 for steps in [1, 4] {
-                    let value = |kind| bound(&task, kind, order, &Start::Prior, steps).unwrap().value;
+                    let value = |kind| bound(&task, kind, order, &Start::Prior, Stop::Steps(steps)).unwrap().value;
                     let (general, profiled, collapsed) =
-                        (value(Bound::General), value(Bound::Profiled), value(Bound::Collapsed));
+                        (value(Updates::Exact), value(Updates::Joint), value(Updates::Collapsed));
                     let slack = 1e-9 * (1.0 + general.abs());
                     prop_assert!(general <= profiled + slack && profiled <= collapsed + slack, "{order:?}");
                     prop_assert!(collapsed < 0.0);
@@ -258,8 +230,11 @@ mod tests {
                 p.ln()
             };
             let collapsed =
-                bound(&task, Bound::Collapsed, Order::Collapsed, &Start::Prior, 50).unwrap().value;
-            let profiled = bound(&task, Bound::Profiled, Order::Joint, &Start::Prior, 50).unwrap().value;
+                bound(&task, Updates::Collapsed, Updates::Collapsed, &Start::Prior, Stop::Steps(50))
+                    .unwrap()
+                    .value;
+            let profiled =
+                bound(&task, Updates::Joint, Updates::Joint, &Start::Prior, Stop::Steps(50)).unwrap().value;
             assert!(profiled <= collapsed && collapsed <= evidence, "{profiled} {collapsed} {evidence}");
             assert!(evidence - collapsed < 3.0, "{collapsed} {evidence}");
         }
@@ -269,16 +244,18 @@ mod tests {
     fn fixed_point_rules_equal_long_unrolling() {
         let task = ranked_task(6, 3, 8, 0.5, -0.3, 2);
         for (kind, order) in [
-            (Bound::Profiled, Order::Joint),
-            (Bound::General, Order::Exact),
-            (Bound::Collapsed, Order::Collapsed),
+            (Updates::Joint, Updates::Joint),
+            (Updates::Exact, Updates::Exact),
+            (Updates::Collapsed, Updates::Collapsed),
             // not stationary there: the implicit rule
-            (Bound::Collapsed, Order::Joint),
-            (Bound::Profiled, Order::Collapsed),
-            (Bound::Paper, Order::Exact),
+            (Updates::Collapsed, Updates::Joint),
+            (Updates::Joint, Updates::Collapsed),
+            (Updates::Paper, Updates::Exact),
         ] {
-            let unrolled = bound(&task, kind, order, &Start::Prior, 400).unwrap();
-            let fixed = bound_at_fixed_point(&task, kind, order, &Start::Prior, 1e-14, 5000).unwrap();
+            let unrolled = bound(&task, kind, order, &Start::Prior, Stop::Steps(400)).unwrap();
+            let fixed =
+                bound(&task, kind, order, &Start::Prior, Stop::Tolerance { tol: 1e-14, max_steps: 5000 })
+                    .unwrap();
             assert!(
                 (unrolled.value - fixed.value).abs() < 1e-11 * unrolled.value.abs(),
                 "{kind:?} {order:?}"
@@ -297,7 +274,13 @@ mod tests {
     #[test]
     fn a_gradient_without_convergence_is_refused() {
         let task = ranked_task(6, 3, 8, 0.2, -5.0, 2);
-        let result = bound_at_fixed_point(&task, Bound::Collapsed, Order::Collapsed, &Start::Prior, 1e-12, 2);
+        let result = bound(
+            &task,
+            Updates::Collapsed,
+            Updates::Collapsed,
+            &Start::Prior,
+            Stop::Tolerance { tol: 1e-12, max_steps: 2 },
+        );
         assert!(matches!(result, Err(crate::Error::NotConverged { steps: 2, .. })));
     }
 
@@ -307,7 +290,8 @@ mod tests {
         for order in ORDERS {
             let fit = infer(&task, order, &Start::Prior, Stop::Steps(3)).unwrap();
             for (step, traced) in fit.trace.iter().enumerate() {
-                let value = bound(&task, order.bound(), order, &Start::Prior, step + 1).unwrap().value;
+                let value =
+                    bound(&task, order.climbs(), order, &Start::Prior, Stop::Steps(step + 1)).unwrap().value;
                 assert!((value - traced).abs() < 1e-12 * value.abs());
             }
         }

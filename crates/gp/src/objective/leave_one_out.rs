@@ -5,7 +5,7 @@
 //! nothing large cancels. The other sites stay as they are: a refit would move them, which makes the cavity err a little on the
 //! cautious side (the tests compare).
 
-use crate::predict::{Latent, Posterior};
+use crate::posterior::{Blocks, Latent};
 use crate::quadrature::Precision;
 use crate::{Error, Result};
 
@@ -19,7 +19,7 @@ pub struct LeaveOneOut {
 }
 
 /// `-(1/N) sum_n log p(y_n | y_-n)` for labels `y`, each probability by the quadrature of Eq. (15a) at the cavity of its point.
-pub fn leave_one_out(posterior: &Posterior, y: &[usize]) -> Result<LeaveOneOut> {
+pub fn leave_one_out(posterior: &Blocks, y: &[usize]) -> Result<LeaveOneOut> {
     let cavities = posterior.cavities();
     if y.len() != cavities.points() {
         return Err(Error::Shape { what: "labels", expected: cavities.points(), got: y.len() });
@@ -39,10 +39,10 @@ pub fn leave_one_out(posterior: &Posterior, y: &[usize]) -> Result<LeaveOneOut> 
     Ok(LeaveOneOut { log_loss: loss / n, accuracy: right as f64 / n })
 }
 
-impl Posterior {
+impl Blocks {
     /// The latent values at the labelled points as the others have it: each point's own site taken out.
     pub fn cavities(&self) -> Latent {
-        let (blocks, tau) = (self.blocks(), self.tau());
+        let (blocks, tau) = (self.of_classes(), self.tau());
         let table = |f: &dyn Fn(f64, f64) -> f64| {
             faer::Mat::from_fn(blocks[0].g.len(), blocks.len(), |i, c| {
                 let block = &blocks[c];
@@ -51,16 +51,17 @@ impl Posterior {
                 f(block.mu[i] - v * block.g[i], v)
             })
         };
-        Latent { mean: table(&|m, _| tau * m), var: table(&|_, v| tau * tau * v), tau }
+        Latent::independent(table(&|m, _| tau * m), table(&|_, v| tau * tau * v), tau)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Query;
     use crate::Task;
-    use crate::inference::{NaturalOptions, natural};
-    use crate::predict::Sites;
+    use crate::gaussian::Sites;
+    use crate::inference::natural::{NaturalOptions, natural};
     use crate::testing::normal;
     use faer::Mat;
     use rand::SeedableRng;
@@ -75,11 +76,11 @@ mod tests {
         (Mat::from_fn(n, n, |i, j| scale * (-square(i, j) / 8.0).exp()), y, scale, mean)
     }
 
-    fn fitted(k: &Mat<f64>, y: &[usize], classes: usize, mean: f64) -> Posterior {
+    fn fitted(k: &Mat<f64>, y: &[usize], classes: usize, mean: f64) -> Blocks {
         let a = Mat::from_fn(y.len(), classes, |_, _| mean);
         let task = Task::new(vec![k.clone(); classes], y.to_vec(), a, 1.0).unwrap();
         let fit = natural(&task.standardise(), NaturalOptions::default()).unwrap();
-        Posterior::new(fit.blocks, 1.0).unwrap()
+        Blocks::new(fit.blocks, 1.0).unwrap()
     }
 
     /// Against N refits, each without one point: near, and a little more cautious.
@@ -97,7 +98,8 @@ mod tests {
                 let cross = vec![Mat::from_fn(n - 1, 1, |i, _| k[(rest[i], out)]); classes];
                 let (own, prior) =
                     (Mat::from_fn(1, classes, |_, _| scale), Mat::from_fn(1, classes, |_, _| mean));
-                let p = posterior.latent(&cross, &own, &prior).unwrap().probs(Precision::Standard).unwrap();
+                let query = Query { ks: cross, kss: own, astar: prior };
+                let p = posterior.latent(&query).unwrap().probs(Precision::Standard).unwrap();
                 refit -= p[(0, y[out])].ln() / n as f64;
             }
             let gap = by_cavity.log_loss - refit;
@@ -114,7 +116,7 @@ mod tests {
             b: Mat::from_fn(1, 2, |_, c| [0.7, -0.4][c]),
             w: Mat::from_fn(1, 2, |_, c| [0.3, -0.05][c]),
         };
-        let out = sites.posterior(&task).unwrap().cavities();
+        let out = Blocks::from_sites(&task, &sites).unwrap().cavities();
         for c in 0..2 {
             assert!((out.mean[(0, c)] + 1.5).abs() < 1e-13 && (out.var[(0, c)] - 2.0).abs() < 1e-13);
         }

@@ -7,7 +7,7 @@ mod predictive;
 pub mod released;
 
 pub(crate) use direct::envelope;
-pub use direct::{direct, direct_at_fixed_point, natural_bound};
-pub use elbo::{Bound, bound, bound_at_fixed_point};
+pub use direct::{direct, natural_bound};
+pub use elbo::bound;
 pub use leave_one_out::{LeaveOneOut, leave_one_out};
-pub use predictive::{predictive, predictive_at_fixed_point};
+pub use predictive::predictive;

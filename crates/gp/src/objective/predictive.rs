@@ -5,17 +5,17 @@
 
 use faer::Mat;
 
-use crate::inference::{Order, PriorBar, Start, Tape, Top};
+use crate::inference::mean_field::{Start, Stop, Tape, Top, Updates};
 use crate::linalg::{mul_vec, product};
-use crate::predict::{Latent, Posterior};
+use crate::posterior::{Blocks, Latent};
 use crate::quadrature::Precision;
 use crate::quadrature::probabilities::{Jacobian, Predictive};
-use crate::query::{Query, QueryGradient};
+use crate::query::{Labelled, QueryGradient};
 use crate::task::Task;
 use crate::{Error, Result};
 
-/// The predictive likelihood after `steps` sweeps on the support, with the gradient through all of them; `y`: labels of the
-/// queries.
+/// The predictive likelihood of labelled queries at the q(F) that sweeps on the support reach, with its gradient: through all of them
+/// after a number of sweeps, by the implicit rule at their fixed point (an error if they do not reach the tolerance).
 ///
 /// `sum_q log p(y_q)` with `p` of Eq. (15a): `E sigma(x_y) / sum_c sigma(x_c)`, `x_c ~ N(m, s2)`, `m = a* + k*' g`,
 /// `s2 = k** - k*' R k*` in units of x = f/tau.
@@ -24,45 +24,17 @@ use crate::{Error, Result};
 /// log p goes on as its tangent, so that noise is not divided by noise.
 pub fn predictive(
     task: &Task,
-    query: &Query,
-    y: &[usize],
-    order: Order,
+    Labelled { query, y }: Labelled<'_>,
+    order: Updates,
     start: &Start,
-    steps: usize,
+    stop: Stop,
     precision: Precision,
 ) -> Result<QueryGradient> {
-    let tape = Tape::record(task, order, start, steps)?;
-    loss(task, &tape, query, y, precision, |top| tape.unroll(top))
-}
-
-/// The predictive likelihood at the fixed point of the sweeps, by the implicit rule; an error if `max_steps` do not reach `tol`.
-pub fn predictive_at_fixed_point(
-    task: &Task,
-    query: &Query,
-    y: &[usize],
-    order: Order,
-    start: &Start,
-    tol: f64,
-    max_steps: usize,
-    precision: Precision,
-) -> Result<QueryGradient> {
-    let tape = Tape::converge(task, order, start, tol, max_steps)?;
-    loss(task, &tape, query, y, precision, |top| tape.implicit(top, max_steps))
-}
-
-/// The value, and the gradient with the cotangents at the end of the tape taken `back` through its sweeps.
-fn loss(
-    task: &Task,
-    tape: &Tape<'_>,
-    query: &Query,
-    y: &[usize],
-    precision: Precision,
-    back: impl Fn(Top) -> Result<PriorBar>,
-) -> Result<QueryGradient> {
+    let tape = Tape::new(task, order, start, stop)?;
     let (n, classes, m) = (task.points(), task.classes(), query.points());
     let x = query.standardise(task)?;
     check_labels(y, m, classes)?;
-    let latent = Posterior::new(tape.blocks().iter().cloned(), 1.0)?.latent(&x.ks, &x.kss, &x.astar)?;
+    let latent = Blocks::new(tape.blocks().iter().cloned(), 1.0)?.latent(&x)?;
     let (value, mbar, sbar) = log_likelihood(&latent, y, precision)?;
 
     let mut top = Top::zeros(n, classes);
@@ -90,7 +62,7 @@ fn loss(
         }
         ks_bar.push(Mat::from_fn(n, m, |i, q| mbar[q] * block.g[i] - 2.0 * sbar[q] * rk[(i, q)]));
     }
-    let support = tape.gradient(value, back(top)?);
+    let support = tape.gradient(value, tape.back(top, stop)?);
     Ok(QueryGradient::new(support, ks_bar, sbar, mbar, &x, task.tau()))
 }
 
@@ -137,9 +109,9 @@ fn log_likelihood(latent: &Latent, y: &[usize], precision: Precision) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Gradient;
     use crate::linalg::inner;
     use crate::testing::{assert_gradient, gram, normal};
+    use crate::{Gradient, Query};
     use proptest::prelude::*;
     use rand_chacha::ChaCha8Rng;
     use rand_chacha::rand_core::SeedableRng;
@@ -170,9 +142,9 @@ mod tests {
             seed in 0u64..1000, n in 2usize..6, c in 2usize..4, steps in 1usize..4, tau in 0.4..1.2f64, a in -1.5..0.5f64,
         ) {
             let (task, query, y) = episode(n, 3, c, tau, a, seed);
-            for order in [Order::Joint, Order::Collapsed, Order::Exact, Order::Paper] {
+            for order in [Updates::Joint, Updates::Collapsed, Updates::Exact, Updates::Paper] {
                 let run = |task: &Task, query: &Query| {
-                    predictive(task, query, &y, order, &Start::Prior, steps, FINE).unwrap()
+                    predictive(task, Labelled { query, y: &y }, order, &Start::Prior, Stop::Steps(steps), FINE).unwrap()
                 };
                 let got = run(&task, &query);
                 assert_gradient(&task, &support(&got), |task| run(task, &query).value, 1e-5);
@@ -203,10 +175,12 @@ mod tests {
     fn rare_labels_have_a_bounded_slope() {
         for (precision, m) in [(Precision::Fine, 45.0), (Precision::Standard, 20.0), (Precision::Fine, 900.0)]
         {
-            let latent = |m: f64| Latent {
-                mean: Mat::from_fn(1, 2, |_, c| [m, -m][c]),
-                var: Mat::from_fn(1, 2, |_, _| 0.3),
-                tau: 1.0,
+            let latent = |m: f64| {
+                Latent::independent(
+                    Mat::from_fn(1, 2, |_, c| [m, -m][c]),
+                    Mat::from_fn(1, 2, |_, _| 0.3),
+                    1.0,
+                )
             };
             let e = precision.probability_error();
             let (value, mbar, sbar) = log_likelihood(&latent(m), &[1], precision).unwrap();
@@ -215,11 +189,11 @@ mod tests {
         }
         // Where p passes the error of the rule, nothing jumps.
         let at = |m: f64| {
-            let latent = Latent {
-                mean: Mat::from_fn(1, 2, |_, c| [0.0, m][c]),
-                var: Mat::from_fn(1, 2, |_, _| 0.01),
-                tau: 1.0,
-            };
+            let latent = Latent::independent(
+                Mat::from_fn(1, 2, |_, c| [0.0, m][c]),
+                Mat::from_fn(1, 2, |_, _| 0.01),
+                1.0,
+            );
             let (value, mbar, _) = log_likelihood(&latent, &[1], FINE).unwrap();
             (value, mbar[(0, 1)])
         };
@@ -233,10 +207,25 @@ mod tests {
     #[test]
     fn the_implicit_rule_equals_long_unrolling() {
         let (task, query, y) = episode(6, 4, 3, 0.6, -0.2, 3);
-        for order in [Order::Joint, Order::Collapsed] {
-            let long = predictive(&task, &query, &y, order, &Start::Prior, 300, FINE).unwrap();
-            let fixed = predictive_at_fixed_point(&task, &query, &y, order, &Start::Prior, 1e-14, 3000, FINE)
-                .unwrap();
+        for order in [Updates::Joint, Updates::Collapsed] {
+            let long = predictive(
+                &task,
+                Labelled { query: &query, y: &y },
+                order,
+                &Start::Prior,
+                Stop::Steps(300),
+                FINE,
+            )
+            .unwrap();
+            let fixed = predictive(
+                &task,
+                Labelled { query: &query, y: &y },
+                order,
+                &Start::Prior,
+                Stop::Tolerance { tol: 1e-14, max_steps: 3000 },
+                FINE,
+            )
+            .unwrap();
             assert!((long.value - fixed.value).abs() < 1e-10);
             for c in 0..3 {
                 let error = (&long.dk[c] - &fixed.dk[c]).norm_max() / long.dk[c].norm_max();
@@ -251,7 +240,8 @@ mod tests {
     fn wrong_queries_are_named() {
         let (task, query, y) = episode(3, 2, 2, 1.0, 0.0, 1);
         let run = |query: &Query, y: &[usize]| {
-            predictive(&task, query, y, Order::Joint, &Start::Prior, 1, FINE).map(|_| ())
+            predictive(&task, Labelled { query, y }, Updates::Joint, &Start::Prior, Stop::Steps(1), FINE)
+                .map(|_| ())
         };
         assert!(run(&query, &y).is_ok());
         assert_eq!(run(&query, &[0, 2]).unwrap_err(), Error::Label { row: 1, label: 2, classes: 2 });

@@ -14,7 +14,7 @@ use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::Result;
-use crate::inference::{Order, Start, Tape};
+use crate::inference::mean_field::{Start, Tape, Updates};
 use crate::linalg::sum_any_order;
 use crate::special::{digamma, gamma_entropy, log2cosh_half};
 use crate::task::{Gradient, Task};
@@ -71,8 +71,8 @@ pub fn released(task: &Task, carry: &Carry, draw: &Draw, steps: usize) -> Result
         alpha0: draw.alpha.clone(),
         omega0: draw.omega.clone(),
     };
-    let tape = Tape::record(task, Order::Released, &start, steps)?;
-    let (mu, held) = (tape.mu(), tape.sites());
+    let tape = Tape::record(task, Updates::Released, &start, steps)?;
+    let (mu, held) = (tape.mu(), tape.local());
     let (n, classes) = (mu.nrows(), mu.ncols());
     let log_c = (classes as f64).ln();
     let ln2 = std::f64::consts::LN_2;
@@ -90,7 +90,7 @@ pub fn released(task: &Task, carry: &Carry, draw: &Draw, steps: usize) -> Result
                 let log_cosh = guarded_log_cosh(held.tilt[(i, c)]);
                 let log_gamma = (gamma + EPS).ln();
                 top.mu[(i, c)] += 0.5 * (label - gamma);
-                top.sites.gamma[(i, c)] =
+                top.local.gamma[(i, c)] =
                     -ln2 - 0.5 * m - log_gamma - gamma / (gamma + EPS) + 1.0 + psi - log_c - log_cosh;
                 let sites = (label + gamma) * (-ln2 - log_cosh) + 0.5 * (label - gamma) * m;
                 sites - gamma * (log_gamma - 1.0) + gamma * (psi - log_c)
@@ -98,7 +98,7 @@ pub fn released(task: &Task, carry: &Carry, draw: &Draw, steps: usize) -> Result
             .collect();
         value += sum_any_order(&mut terms) + gamma_entropy(alpha) - alpha / classes as f64;
         // H' = 1 + (1 - alpha) psi', and sum_c gamma = alpha - 1 makes the psi' terms cancel
-        top.sites.alpha[i] = 1.0 - 1.0 / classes as f64;
+        top.local.alpha[i] = 1.0 - 1.0 / classes as f64;
     }
     let carry =
         Carry { mu: mu * faer::Scale(task.tau()), v: tape.v() * faer::Scale(task.tau() * task.tau()) };
@@ -230,14 +230,14 @@ mod tests {
         // the constants and the guards apart.
         let (task, carry, draw) = problem(5, 3, 0.4, -0.5, 11);
         let (got, _) = released(&task, &carry, &draw, 400).unwrap();
-        let fit = crate::inference::infer(
+        let fit = crate::inference::mean_field::infer(
             &task,
-            Order::Joint,
+            Updates::Joint,
             &Start::Prior,
-            crate::inference::Stop::Tolerance { tol: 1e-12, max_steps: 2000 },
+            crate::inference::mean_field::Stop::Tolerance { tol: 1e-12, max_steps: 2000 },
         )
         .unwrap();
-        let alpha: f64 = fit.sites().alpha.iter().sum();
+        let alpha: f64 = fit.local().alpha.iter().sum();
         let constants = -7.5 + 5.0 * 3f64.ln();
         let want = fit.trace.last().unwrap() + (1.0 - 1.0 / 3.0) * alpha + constants;
         assert!((got.value - want).abs() < 1e-3, "{} {want}", got.value);

@@ -84,7 +84,7 @@ fn check(mu: MatRef<'_, f64>, v: MatRef<'_, f64>, y: &[usize]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::likelihoods::log_sigmoid;
+    use crate::special::log_sigmoid;
     use crate::testing::{normal, slope};
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;

@@ -5,7 +5,7 @@ use super::{
     nodes::{At, Nodes, largest_node},
     outer::Step,
 };
-use crate::{likelihoods::log_sigmoid, linalg::sum_any_order};
+use crate::{linalg::sum_any_order, special::log_sigmoid};
 
 /// Working memory: the nodes of every class at one point.
 #[derive(Default)]

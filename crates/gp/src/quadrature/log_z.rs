@@ -88,7 +88,7 @@ impl pulp::WithSimd for Integrate<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Error, likelihoods::log_sigmoid};
+    use crate::{Error, special::log_sigmoid};
     use proptest::prelude::*;
 
     fn e_log_z(mu: &[f64], v: &[f64], precision: Precision) -> (f64, Vec<f64>, Vec<f64>) {

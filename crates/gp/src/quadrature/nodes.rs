@@ -337,7 +337,7 @@ pub(super) fn sum(x: &Lanes) -> f64 {
 mod tests {
     use super::super::Precision;
     use super::*;
-    use crate::likelihoods::{log_sigmoid, sigmoid};
+    use crate::special::{log_sigmoid, sigmoid};
     use proptest::prelude::*;
 
     /// Every node by its definition.

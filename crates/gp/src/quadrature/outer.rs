@@ -1,7 +1,7 @@
 //! The outer rule: an integral over the real line of s, s = u - e^{-u}, u on a grid.
 
 use super::Rule;
-use crate::{kernels::softplus, likelihoods::sigmoid};
+use crate::{kernels::softplus, special::sigmoid};
 
 /// One node of the outer rule.
 #[derive(Clone, Copy)]

@@ -10,8 +10,10 @@ use crate::settings::{Check, Settings};
 use crate::shared::state::State;
 use crate::{Episode, Features, Method, Prediction, Rates, Setup, Task};
 use serde::{Deserialize, Serialize};
-use siskin_gp::episode::{Hyper, Objective, regress, value_and_gradient};
-use siskin_gp::kernels::{Kernel, KernelKind};
+use siskin_gp::episode::{Hyper, Objective, adapt, value_and_gradient};
+use siskin_gp::inference::Inference;
+use siskin_gp::kernels::{Cosine, Kernel};
+use siskin_gp::quadrature::Precision;
 use siskin_nn::HeadLoss;
 
 /// How the regressions of the classes become class probabilities.
@@ -89,7 +91,7 @@ pub struct DktHead {
 
 impl DktHead {
     fn new(config: &DktSettings, way: usize, dim: usize) -> Result<DktHead> {
-        let kernel = Kernel::new(KernelKind::Cosine)
+        let kernel = Kernel::new(Cosine)
             .with_scale(config.initial_output_scale)?
             .scale_per_class(config.output_scale.slots(way));
         let hyper = Hyper { kernel, mean: 0.0, tau: 1.0 };
@@ -149,10 +151,11 @@ impl GpHead for DktHead {
         let &Task { labels, way, .. } = task;
         let (support, query) = (task.support.features()?, task.query.features()?);
         self.config.output_scale.check_way("dkt.output_scale", self.way, way)?;
-        let regression = regress(matrix(support), labels, way, &self.hyper, self.config.noise)?;
+        let exact = Inference::Exact { noise: self.config.noise };
+        let regression = adapt(matrix(support), labels, way, &self.hyper, &exact)?;
         let probabilities = row_major(&match self.config.probabilities {
             DktProbabilities::Published => regression.published_probs(matrix(query))?,
-            DktProbabilities::LargestTarget => regression.probs(matrix(query))?,
+            DktProbabilities::LargestTarget => regression.probs(matrix(query), Precision::Standard)?,
         });
         Ok(Prediction { probabilities, way, latent: None })
     }

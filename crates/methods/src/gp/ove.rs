@@ -10,7 +10,7 @@ use crate::gp::deep_kernel::{DeepKernel, SampledHead, SampledProbabilities, Samp
 use crate::settings::{Check, Settings};
 use crate::{Method, Setup};
 use serde::{Deserialize, Serialize};
-use siskin_gp::episode::SampledLikelihood;
+use siskin_gp::inference::gibbs::SampledLikelihood;
 
 /// `[ove]` of a config file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ mod tests {
     use crate::gp::deep_kernel::golden::CosineEpisode;
     use crate::shared::golden::Golden;
     use siskin_gp::Task;
-    use siskin_gp::gibbs::OneVsEachGibbs;
+    use siskin_gp::inference::gibbs::OneVsEachGibbs;
 
     #[test]
     fn losses_probabilities_and_gradients_at_fixed_omega_are_those_of_pytorch() {

@@ -6,7 +6,7 @@ use rand::RngExt;
 use rayon::prelude::*;
 use serde::Serialize;
 use siskin_calib::{PAPER_BINS, Predictions, Reliability, brier, nll};
-use siskin_data::random::stream;
+use siskin_random::stream;
 
 /// Resamplings.
 const REPLICATES: u64 = 1000;

@@ -1,5 +1,5 @@
 use super::*;
-use siskin_methods::gp::cdkt::{CdktSettings, KernelName};
+use siskin_methods::gp::cdkt::CdktSettings;
 
 #[test]
 fn written_out_and_read_again_is_the_same() {
@@ -21,7 +21,7 @@ fn settings_take_toml_values_and_plain_words() {
     let config = Config::parse("", &set.map(String::from)).unwrap();
     assert_eq!(config.train.episodes, 7);
     let cdkt: &CdktSettings = config.method.get().unwrap();
-    assert_eq!(cdkt.kernel, KernelName::Rbf);
+    assert_eq!(cdkt.kernel.name(), "rbf");
     assert!(config.data.augment);
     assert_eq!(config.data.train, "some/folder");
 }

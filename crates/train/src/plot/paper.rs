@@ -89,7 +89,7 @@ pub fn confidence_histograms(seed: u64, taus: &[f64]) -> Result<Histograms, Plot
 
 /// `[SAMPLES][CLASSES]` draws of N(-5, 1).
 fn latent_samples(seed: u64) -> Vec<Vec<f64>> {
-    let mut rng = siskin_data::random::stream(seed, "figure", 0);
+    let mut rng = siskin_random::stream(seed, "figure", 0);
     let mut draw = || -> f64 {
         let standard: f64 = StandardNormal.sample(&mut rng);
         standard - 5.0

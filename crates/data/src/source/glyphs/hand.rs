@@ -177,8 +177,8 @@ fn deviate(rng: &mut ChaCha8Rng) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::stream;
     use crate::source::glyphs::program::Place;
+    use siskin_random::stream;
 
     #[test]
     fn rotation_is_that_of_sine_and_cosine() {

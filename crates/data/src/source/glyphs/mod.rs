@@ -12,10 +12,10 @@ use std::sync::Arc;
 use rand::RngExt;
 use rayon::prelude::*;
 
-use crate::random::stream;
 use crate::{ClassImages, Dataset, Image, Items, Result, Split, SplitName, Splits};
 use hand::{Jitter, perform};
 use program::Program;
+use siskin_random::stream;
 
 /// Number of classes.
 pub const CLASSES: usize = 600;

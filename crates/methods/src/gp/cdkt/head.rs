@@ -2,17 +2,18 @@
 
 use super::carried::Carried;
 use super::scalars::{Learned, Parametrisation};
-use super::settings::{CdktSettings, InferenceName, KernelName, ObjectiveName};
+use super::settings::{CdktSettings, InferenceName, ObjectiveName};
 use crate::error::{Error, Result};
 use crate::gp::deep_kernel::{GpHead, matrix, row_major};
 use crate::shared::notice;
 use crate::shared::state::State;
 use crate::{Episode, Features, GaussianProcess, LatentGaussians, Notice, Prediction, Task, select};
 use faer::Mat;
-use siskin_gp::episode::{Hyper, Inference, Objective, adapt, value_and_gradient};
-use siskin_gp::inference::{NaturalOptions, Order, Stop};
-use siskin_gp::kernels::{Kernel, KernelKind};
-use siskin_gp::objective::Bound;
+use siskin_gp::episode::{Hyper, Objective, adapt, value_and_gradient};
+use siskin_gp::inference::Inference;
+use siskin_gp::inference::mean_field::{Stop, Updates};
+use siskin_gp::inference::natural::NaturalOptions;
+use siskin_gp::kernels::Kernel;
 use siskin_gp::quadrature::Precision;
 use siskin_nn::HeadLoss;
 
@@ -46,8 +47,8 @@ impl CdktHead {
         let steps = self.config.steps;
         let elbo = |order, kind| Ok(Objective::Elbo { order, kind, steps });
         match (self.config.objective, self.config.inference) {
-            (O::Elbo, I::Paper) => elbo(Order::Paper, Bound::Profiled),
-            (O::Elbo, I::Joint) => elbo(Order::Joint, Bound::Profiled),
+            (O::Elbo, I::Paper) => elbo(Updates::Paper, Updates::Joint),
+            (O::Elbo, I::Joint) => elbo(Updates::Joint, Updates::Joint),
             (O::Elbo, I::Collapsed) => Ok(Objective::Collapsed(Stop::Steps(steps))),
             (O::Direct, I::Collapsed) => Ok(Objective::Direct { steps, precision: Precision::Standard }),
             (O::Direct, I::Natural) => Ok(Objective::Natural(NaturalOptions {
@@ -171,17 +172,9 @@ impl GpHead for CdktHead {
 
 /// The numbers training starts from.
 fn initial_hyper(config: &CdktSettings, way: usize) -> Result<Hyper> {
-    let kind = match config.kernel {
-        KernelName::Cosine => KernelKind::Cosine,
-        KernelName::Linear => KernelKind::Linear,
-        KernelName::Rbf => KernelKind::Rbf,
-        KernelName::Matern => KernelKind::Matern52,
-        KernelName::Poly1 => KernelKind::Polynomial { power: 1 },
-        KernelName::Poly2 => KernelKind::Polynomial { power: 2 },
-    };
-    let mut kernel = Kernel::new(kind).normalised();
+    let mut kernel = Kernel::new(config.kernel.clone()).normalised();
     if let Some(shape) = config.initial_kernel_shape {
-        kernel = kernel.with_shape(shape)?;
+        kernel = kernel.with_shapes(&[shape])?;
     }
     let kernel =
         kernel.with_scale(config.initial_output_scale)?.scale_per_class(config.output_scale.slots(way));
@@ -199,11 +192,11 @@ fn inference(name: InferenceName, steps: usize) -> Inference {
 }
 
 /// The order of mean-field sweeps. (Natural steps have none; theirs would be the collapsed one.)
-fn order(name: InferenceName) -> Order {
+fn order(name: InferenceName) -> Updates {
     match name {
-        InferenceName::Paper => Order::Paper,
-        InferenceName::Joint => Order::Joint,
-        InferenceName::Collapsed | InferenceName::Natural => Order::Collapsed,
+        InferenceName::Paper => Updates::Paper,
+        InferenceName::Joint => Updates::Joint,
+        InferenceName::Collapsed | InferenceName::Natural => Updates::Collapsed,
     }
 }
 
@@ -211,7 +204,8 @@ fn order(name: InferenceName) -> Order {
 pub fn probabilities(latent: &LatentGaussians, way: usize, tau: f64) -> Result<Vec<f64>> {
     let rows = latent.mean.len() / way;
     let table = |values: &[f64]| Mat::from_fn(rows, way, |q, c| values[q * way + c]);
-    let latent = siskin_gp::predict::Latent { mean: table(&latent.mean), var: table(&latent.variance), tau };
+    let (mean, var) = (table(&latent.mean), table(&latent.variance));
+    let latent = siskin_gp::posterior::Latent::independent(mean, var, tau);
     Ok(row_major(&latent.probs(Precision::Fast)?))
 }
 

@@ -9,7 +9,7 @@ mod settings;
 pub use crate::gp::deep_kernel::OutputScale;
 pub use head::CdktHead;
 pub use scalars::Parametrisation;
-pub use settings::{CdktSettings, InferenceName, KernelName, ObjectiveName};
+pub use settings::{CdktSettings, InferenceName, ObjectiveName};
 
 use crate::error::Result;
 use crate::gp::deep_kernel::DeepKernel;

@@ -3,7 +3,7 @@
 use crate::gp::deep_kernel::named_scales;
 use serde::{Deserialize, Serialize};
 use siskin_gp::episode::{Hyper, HyperGradient};
-use siskin_gp::kernels::{Kernel, KernelKind, inverse_softplus, softplus_slope};
+use siskin_gp::kernels::{Kernel, inverse_softplus, softplus_slope};
 
 /// In which numbers the scalars are learned. It decides how far one step of the optimiser takes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -40,16 +40,15 @@ const RELATIVE_MEAN: Bound = ("prior_mean", -50.0, 50.0);
 const TAU: Bound = ("tau", 1e-3, 1e2);
 
 impl Learned {
-    /// Output scales, the shape of kernels that have one, then the mean and log tau where they are learned.
+    /// Output scales, the shapes of the kernel, then the mean and log tau where they are learned.
     pub fn pack(self, hyper: &Hyper) -> Vec<f64> {
         let Hyper { kernel, mean, tau } = hyper;
         match self.by {
-            Parametrisation::Softplus => {
-                self.list(hyper, &kernel.raw_scale, kernel.raw_shape, *mean, tau.ln())
-            }
+            Parametrisation::Softplus => self.list(&kernel.raw_scale, &kernel.raw_shape, *mean, tau.ln()),
             Parametrisation::Log => {
                 let scales: Vec<f64> = scales(kernel).iter().map(|s| s.ln()).collect();
-                self.list(hyper, &scales, kernel.shape().ln(), mean / kernel.scale(0).sqrt(), tau.ln())
+                let shapes: Vec<f64> = kernel.shapes().iter().map(|s| s.ln()).collect();
+                self.list(&scales, &shapes, mean / kernel.scale(0).sqrt(), tau.ln())
             }
         }
     }
@@ -59,7 +58,7 @@ impl Learned {
     pub fn pack_gradient(self, hyper: &Hyper, gradient: &HyperGradient) -> Vec<f64> {
         let (kernel, to) = (&hyper.kernel, &gradient.kernel);
         if self.by == Parametrisation::Softplus {
-            return self.list(hyper, &to.raw_scale, to.raw_shape, gradient.mean, gradient.log_tau);
+            return self.list(&to.raw_scale, &to.raw_shape, gradient.mean, gradient.log_tau);
         }
         // d/dlog v = v d/dv = v / softplus'(raw) d/draw.
         let log = |value: f64, raw: f64, draw: f64| value / softplus_slope(raw) * draw;
@@ -68,13 +67,15 @@ impl Learned {
         if self.mean {
             scales[0] += 0.5 * hyper.mean * gradient.mean;
         }
-        let shape = log(kernel.shape(), kernel.raw_shape, to.raw_shape);
-        self.list(hyper, &scales, shape, kernel.scale(0).sqrt() * gradient.mean, gradient.log_tau)
+        let raw = kernel.raw_shape.iter().zip(&to.raw_shape);
+        let shapes: Vec<f64> =
+            kernel.shapes().iter().zip(raw).map(|(&s, (&raw, &to))| log(s, raw, to)).collect();
+        self.list(&scales, &shapes, kernel.scale(0).sqrt() * gradient.mean, gradient.log_tau)
     }
 
-    fn list(self, hyper: &Hyper, scale: &[f64], shape: f64, mean: f64, log_tau: f64) -> Vec<f64> {
+    fn list(self, scale: &[f64], shape: &[f64], mean: f64, log_tau: f64) -> Vec<f64> {
         let mut x = scale.to_vec();
-        x.extend(hyper.kernel.has_shape().then_some(shape));
+        x.extend(shape);
         x.extend(self.mean.then_some(mean));
         x.extend(self.tau.then_some(log_tau));
         x
@@ -89,8 +90,8 @@ impl Learned {
         };
         hyper.kernel.raw_scale.iter_mut().zip(x).for_each(|(old, new)| *old = raw(*new));
         let mut rest = x[scales..].iter().copied();
-        if hyper.kernel.has_shape() {
-            hyper.kernel.raw_shape = rest.next().map_or(hyper.kernel.raw_shape, raw);
+        for shape in &mut hyper.kernel.raw_shape {
+            *shape = rest.next().map_or(*shape, raw);
         }
         if self.mean {
             let unit = match self.by {
@@ -106,7 +107,7 @@ impl Learned {
 
     /// Least and largest value of each packed number, with its name.
     pub fn bounds(self, hyper: &Hyper) -> Vec<Bound> {
-        let stationary = matches!(hyper.kernel.kind, KernelKind::Rbf | KernelKind::Matern52);
+        let stationary = hyper.kernel.form.is_stationary();
         let positive = |(name, low, high): Bound| match self.by {
             Parametrisation::Softplus => (name, raw_of(low), raw_of(high)),
             Parametrisation::Log => (name, low.ln(), high.ln()),
@@ -116,7 +117,8 @@ impl Learned {
             Parametrisation::Log => RELATIVE_MEAN,
         };
         let mut all = vec![positive(SCALE); hyper.kernel.raw_scale.len()];
-        all.extend(hyper.kernel.has_shape().then(|| positive(if stationary { LENGTH } else { SHAPE })));
+        let of_shape = |i: usize| positive(if stationary && i == 0 { LENGTH } else { SHAPE });
+        all.extend((0..hyper.kernel.raw_shape.len()).map(of_shape));
         all.extend(self.mean.then_some(mean));
         all.extend(self.tau.then_some((TAU.0, TAU.1.ln(), TAU.2.ln())));
         all
@@ -125,7 +127,10 @@ impl Learned {
     /// The learned numbers by name, as people read them.
     pub fn named(self, hyper: &Hyper) -> Vec<(String, f64)> {
         let mut all = named_scales(&hyper.kernel);
-        all.extend(hyper.kernel.has_shape().then(|| ("kernel_shape".into(), hyper.kernel.shape())));
+        match hyper.kernel.shapes()[..] {
+            [one] => all.push(("kernel_shape".into(), one)),
+            ref many => all.extend(many.iter().enumerate().map(|(i, x)| (format!("kernel_shape_{i}"), *x))),
+        }
         all.extend(self.mean.then(|| ("prior_mean".into(), hyper.mean)));
         all.extend(self.tau.then(|| ("tau".into(), hyper.tau)));
         all
@@ -147,10 +152,11 @@ mod tests {
 
     fn cases() -> Vec<(Learned, Hyper)> {
         let mut cases = Vec::new();
-        for kind in [KernelKind::Cosine, KernelKind::Rbf] {
+        for name in ["cosine", "rbf", "rational-quadratic"] {
             for (mean, tau) in [(false, false), (true, true), (false, true)] {
                 for by in [Parametrisation::Softplus, Parametrisation::Log] {
-                    let kernel = Kernel::new(kind).scale_per_class(3);
+                    let form = siskin_gp::kernels::AnyForm::named(name).unwrap();
+                    let kernel = Kernel::new(form).scale_per_class(3);
                     cases.push((Learned { mean, tau, by }, Hyper { kernel, mean: -1.0, tau: 0.2 }));
                 }
             }
@@ -177,12 +183,15 @@ mod tests {
         let weights = [0.3, -0.7, 1.1];
         let scales = scales(kernel);
         let value = scales.iter().zip(weights).map(|(s, w)| w * s * s).sum::<f64>()
-            + 0.4 * kernel.shape().powi(3)
+            + 0.4 * kernel.shapes().iter().map(|shape| shape.powi(3)).sum::<f64>()
             + (0.5 * hyper.mean).sin() * hyper.tau;
         let raw = |c: usize| 2.0 * weights[c] * scales[c] * softplus_slope(kernel.raw_scale[c]);
         let kernel_gradient = siskin_gp::kernels::KernelGradient {
             raw_scale: (0..scales.len()).map(raw).collect(),
-            raw_shape: 1.2 * kernel.shape().powi(2) * softplus_slope(kernel.raw_shape),
+            raw_shape: (kernel.shapes().iter().zip(&kernel.raw_shape))
+                .map(|(shape, raw)| 1.2 * shape.powi(2) * softplus_slope(*raw))
+                .collect(),
+            raw_lengths: Vec::new(),
         };
         let mean = 0.5 * (0.5 * hyper.mean).cos() * hyper.tau;
         let log_tau = (0.5 * hyper.mean).sin() * hyper.tau;

@@ -7,24 +7,7 @@ use crate::gp::deep_kernel::OutputScale;
 use crate::settings::{Check, Settings};
 use crate::{Method, Setup};
 use serde::{Deserialize, Serialize};
-
-/// The kernel on the (unit-length) features.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum KernelName {
-    /// `s <z, z'>`: the paper's choice.
-    Cosine,
-    /// `s v <z, z'>`.
-    Linear,
-    /// `s exp(-d^2 / 2 l^2)`.
-    Rbf,
-    /// Matérn with nu = 5/2.
-    Matern,
-    /// `s (<z, z'> + o)`.
-    Poly1,
-    /// `s (<z, z'> + o)^2`.
-    Poly2,
-}
+use siskin_gp::kernels::{AnyForm, Cosine};
 
 /// How the posterior of a task is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,8 +41,8 @@ pub enum ObjectiveName {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CdktSettings {
-    /// The kernel.
-    pub kernel: KernelName,
+    /// The kernel on the (unit-length) features, by its name in [`siskin_gp::kernels`].
+    pub kernel: AnyForm,
     /// One output scale, or one per class.
     pub output_scale: OutputScale,
     /// The output scale at the start of training.
@@ -93,7 +76,7 @@ pub struct CdktSettings {
 impl Default for CdktSettings {
     fn default() -> Self {
         CdktSettings {
-            kernel: KernelName::Cosine,
+            kernel: Cosine.into(),
             output_scale: OutputScale::Shared,
             initial_output_scale: std::f64::consts::LN_2,
             initial_kernel_shape: None,

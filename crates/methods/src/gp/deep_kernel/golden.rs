@@ -4,7 +4,7 @@
 use super::{matrix, row_major};
 use crate::shared::golden::{Golden, assert_close};
 use faer::Mat;
-use siskin_gp::kernels::{Features, Kernel, KernelGradient, KernelKind};
+use siskin_gp::kernels::{Cosine, Features, Kernel, KernelGradient};
 use siskin_gp::{Gradient, Query, QueryGradient, Task};
 
 pub(crate) struct CosineEpisode {
@@ -19,7 +19,7 @@ pub(crate) struct CosineEpisode {
 
 impl CosineEpisode {
     pub fn new(golden: &Golden) -> CosineEpisode {
-        let kernel = Kernel::new(KernelKind::Cosine).with_scale(golden.f64("scale")).unwrap();
+        let kernel = Kernel::new(Cosine).with_scale(golden.f64("scale")).unwrap();
         let table = golden.table("features", golden.f64("dim") as usize);
         CosineEpisode {
             features: kernel.features(matrix(&table)).unwrap(),
@@ -37,9 +37,9 @@ impl CosineEpisode {
     }
 
     fn task(&self, rows: &[usize]) -> Task {
-        let base = self.kernel.within(&self.select(rows));
+        let k = self.kernel.within(&self.select(rows)).unwrap().of_classes(self.way);
         let labels = rows.iter().map(|&row| self.labels[row]).collect();
-        Task::new(self.kernel.scaled(&base, self.way), labels, Mat::zeros(rows.len(), self.way), 1.0).unwrap()
+        Task::new(k, labels, Mat::zeros(rows.len(), self.way), 1.0).unwrap()
     }
 
     /// All rows with their labels.
@@ -50,10 +50,9 @@ impl CosineEpisode {
     /// The support with its labels, the queries, and their labels.
     pub fn parts(&self) -> (Task, Query, Vec<usize>) {
         let (s, q) = (self.select(&self.support), self.select(&self.query));
-        let own = self.kernel.diag(&q);
         let query = Query {
-            ks: self.kernel.scaled(&self.kernel.between(&s, &q).unwrap(), self.way),
-            kss: Mat::from_fn(q.points(), self.way, |i, c| self.kernel.scale(c) * own.value[(i, 0)]),
+            ks: self.kernel.between(&s, &q).unwrap().of_classes(self.way),
+            kss: self.kernel.own(&q).unwrap().own_of_classes(self.way),
             astar: Mat::zeros(q.points(), self.way),
         };
         (self.task(&self.support), query, self.query.iter().map(|&row| self.labels[row]).collect())
@@ -62,10 +61,8 @@ impl CosineEpisode {
     /// The gradient of an objective of all rows, row by row.
     fn back_from_all(&self, gradient: &Gradient) -> Vec<f64> {
         let (kernel, features) = (&self.kernel, &self.features);
-        let (base, mut hyper) = (kernel.within(features), KernelGradient::zeros(kernel));
-        let bar = kernel.pull_scale(&base, &gradient.dk, &mut hyper);
         let mut zbar = Mat::zeros(features.dim(), features.points());
-        kernel.pull_within(features, &base, &bar, &mut zbar, &mut hyper);
+        kernel.within(features).unwrap().pull(&gradient.dk, &mut zbar, &mut KernelGradient::zeros(kernel));
         row_major(&features.pull_back(&zbar))
     }
 
@@ -74,16 +71,12 @@ impl CosineEpisode {
         let (kernel, mut hyper) = (&self.kernel, KernelGradient::zeros(&self.kernel));
         let (s, q) = (self.select(&self.support), self.select(&self.query));
         let (mut sbar, mut qbar) = (Mat::zeros(s.dim(), s.points()), Mat::zeros(q.dim(), q.points()));
-        let base = kernel.within(&s);
-        let bar = kernel.pull_scale(&base, &gradient.dk, &mut hyper);
-        kernel.pull_within(&s, &base, &bar, &mut sbar, &mut hyper);
-        let base = kernel.between(&s, &q).unwrap();
-        let bar = kernel.pull_scale(&base, &gradient.dks, &mut hyper);
-        kernel.pull_between(&s, &q, &base, &bar, &mut sbar, &mut qbar, &mut hyper);
-        let base = kernel.diag(&q);
+        kernel.within(&s).unwrap().pull(&gradient.dk, &mut sbar, &mut hyper);
+        let between = kernel.between(&s, &q).unwrap();
+        between.pull_between(&gradient.dks, &mut sbar, &mut qbar, &mut hyper);
         let own = |c: usize| Mat::from_fn(q.points(), 1, |i, _| gradient.dkss[(i, c)]);
-        let bar = kernel.pull_scale(&base, &(0..self.way).map(own).collect::<Vec<_>>(), &mut hyper);
-        kernel.pull_diag(&q, &base, &bar, &mut qbar, &mut hyper);
+        let own_bar: Vec<Mat<f64>> = (0..self.way).map(own).collect();
+        kernel.own(&q).unwrap().pull(&own_bar, &mut qbar, &mut hyper);
         let mut zbar = Mat::zeros(s.dim(), self.labels.len());
         for (rows, bar) in [(&self.support, &sbar), (&self.query, &qbar)] {
             for (i, &row) in rows.iter().enumerate() {

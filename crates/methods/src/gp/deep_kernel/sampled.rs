@@ -8,11 +8,13 @@ use crate::shared::state::State;
 use crate::{Episode, Error, Features, Prediction, Task};
 use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};
-use siskin_gp::episode::{Hyper, Objective, Sampled, SampledLikelihood, Sampler, sample, value_and_gradient};
-use siskin_gp::gibbs::{Chains, stream};
-use siskin_gp::kernels::{Kernel, KernelKind, softplus_slope};
+use siskin_gp::episode::{Adapted, Hyper, Objective, adapt, value_and_gradient};
+use siskin_gp::inference::Inference;
+use siskin_gp::inference::gibbs::{Chains, SampledLikelihood, Sampler};
+use siskin_gp::kernels::{Cosine, Kernel, softplus_slope};
 use siskin_gp::quadrature::Precision;
 use siskin_nn::HeadLoss;
+use siskin_random::chain_stream;
 
 /// What training maximises, by Gibbs sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,19 +60,19 @@ pub struct SampledHead {
 
 impl SampledHead {
     pub(crate) fn new(sampling: Sampling, seed: u64) -> Result<SampledHead> {
-        let kernel = Kernel::new(KernelKind::Cosine).with_scale(sampling.initial_output_scale)?;
+        let kernel = Kernel::new(Cosine).with_scale(sampling.initial_output_scale)?;
         let hyper = Hyper { kernel, mean: 0.0, tau: 1.0 };
         Ok(SampledHead { sampling, hyper, seed, episodes: 0 })
     }
 
     /// The chains of purpose `name` number `index`: never the random numbers of another purpose or number.
     fn sampler(&self, name: &str, index: u64, sweeps: usize) -> Sampler {
-        let seed = stream(self.seed, name, index).next_u64();
+        let seed = chain_stream(self.seed, name, index).next_u64();
         let chains = Chains { chains: self.sampling.chains, sweeps, seed };
         Sampler { likelihood: self.sampling.likelihood, chains }
     }
 
-    fn probabilities(&self, sampled: &Sampled, query: &Features, way: usize) -> Result<Vec<f64>> {
+    fn probabilities(&self, sampled: &Adapted, query: &Features, way: usize) -> Result<Vec<f64>> {
         let mut p = row_major(&match self.sampling.probabilities {
             SampledProbabilities::Published => sampled.published_probs(matrix(query))?,
             SampledProbabilities::Expected => sampled.probs(matrix(query), Precision::Standard)?,
@@ -127,7 +129,7 @@ impl GpHead for SampledHead {
         let &Task { labels, way, .. } = task;
         let (support, query) = (task.support.features()?, task.query.features()?);
         let sampler = self.sampler("prediction", fingerprint(support, labels), self.sampling.test_sweeps);
-        let sampled = sample(matrix(support), labels, way, &self.hyper, &sampler)?;
+        let sampled = adapt(matrix(support), labels, way, &self.hyper, &Inference::Gibbs(sampler))?;
         Ok(Prediction { probabilities: self.probabilities(&sampled, query, way)?, way, latent: None })
     }
 

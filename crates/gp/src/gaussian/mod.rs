@@ -1,0 +1,23 @@
+//! A Gaussian with sites: `q(x) ~ N(x | a, K) exp(b'x - x'Wx/2)`, one home for all inferences.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `sites` | precisions `w` and linear terms `b` of all points and classes |
+//! | `factor` | `B = I + W^1/2 K W^1/2` factored: solves, weights, draws |
+//! | `block` | moments and their adjoint, every digit, for `w >= 0` |
+//! | `signed` | the block's twin for `w` of either sign |
+//! | `extrapolate` | Anderson's extrapolation of sites |
+
+mod block;
+mod extrapolate;
+mod factor;
+pub(crate) mod linalg;
+mod signed;
+mod sites;
+
+pub(crate) use block::Digits;
+pub use block::{Block, BlockAdjoint};
+pub(crate) use extrapolate::{History, squared_move};
+pub(crate) use factor::Factor;
+pub use signed::SignedBlock;
+pub use sites::Sites;

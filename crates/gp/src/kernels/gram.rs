@@ -1,0 +1,173 @@
+//! Kernel values of pairs of points.
+
+use super::form::Statistic;
+use super::{Features, Kernel, softplus};
+use crate::{Error, Result};
+use faer::{Mat, Scale};
+
+/// The kernel between points, before the output scale, and what it was computed from.
+#[derive(Debug, Clone)]
+pub struct Gram<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) x: &'a Features,
+    /// The same as `x` but for [`Kernel::between`].
+    pub(super) x2: &'a Features,
+    pub(super) pairs: Pairs,
+    /// One if all classes share shapes and lengths, else one for each class.
+    pub(super) sets: Vec<Set>,
+}
+
+/// Which pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pairs {
+    /// All of one set of points, [N, N].
+    Within,
+    /// All between two sets, [N, M].
+    Between,
+    /// Each point with itself, [N, 1].
+    Own,
+}
+
+/// The values for one set of shapes and lengths.
+#[derive(Debug, Clone)]
+pub(super) struct Set {
+    pub(super) shape: Vec<f64>,
+    /// Empty if all are 1.
+    pub(super) lengths: Vec<f64>,
+    /// The statistic of each pair.
+    pub(super) pre: Mat<f64>,
+    pub(super) value: Mat<f64>,
+}
+
+impl Kernel {
+    /// The kernel of all pairs of two sets of points, [N, M].
+    pub fn between<'a>(&'a self, x: &'a Features, x2: &'a Features) -> Result<Gram<'a>> {
+        if x.dim() != x2.dim() {
+            return Err(Error::Shape { what: "features of a point", expected: x.dim(), got: x2.dim() });
+        }
+        self.gram(x, x2, Pairs::Between)
+    }
+
+    /// The kernel of all pairs of one set of points, [N, N], symmetric to the bit.
+    pub fn within<'a>(&'a self, x: &'a Features) -> Result<Gram<'a>> {
+        self.gram(x, x, Pairs::Within)
+    }
+
+    /// The kernel of each point with itself, a column [N, 1].
+    pub fn own<'a>(&'a self, x: &'a Features) -> Result<Gram<'a>> {
+        self.gram(x, x, Pairs::Own)
+    }
+
+    /// Prior correlations `k(x, x')/sqrt(k(x, x) k(x', x'))` of all pairs, [N, M], averaged over sets of shapes: 1 for points that
+    /// are alike to the kernel, 0 where a point has no variance.
+    pub fn correlation(&self, x: &Features, x2: &Features) -> Result<Mat<f64>> {
+        let (between, own, own2) = (self.between(x, x2)?, self.own(x)?, self.own(x2)?);
+        let sets = between.sets.len();
+        let mut total = Mat::zeros(x.points(), x2.points());
+        for set in 0..sets {
+            let (value, own, own2) = (&between.sets[set].value, &own.sets[set].value, &own2.sets[set].value);
+            for j in 0..total.ncols() {
+                for (i, k) in total.col_as_slice_mut(j).iter_mut().enumerate() {
+                    let both = (own[(i, 0)] * own2[(j, 0)]).sqrt();
+                    *k += if both > 0.0 { value[(i, j)] / both / sets as f64 } else { 0.0 };
+                }
+            }
+        }
+        Ok(total)
+    }
+
+    fn gram<'a>(&'a self, x: &'a Features, x2: &'a Features, pairs: Pairs) -> Result<Gram<'a>> {
+        let sets = (0..self.sets(x.dim())?).map(|set| self.set(x, x2, pairs, set)).collect();
+        Ok(Gram { kernel: self, x, x2, pairs, sets })
+    }
+
+    /// How many sets of shapes and lengths there are, for points of `dim` features.
+    fn sets(&self, dim: usize) -> Result<usize> {
+        let of_shapes = match self.form.shapes().len() {
+            0 => 1,
+            of_one => self.raw_shape.len() / of_one,
+        };
+        let of_lengths = self.raw_lengths.len() / dim;
+        if !self.raw_lengths.len().is_multiple_of(dim) {
+            let what = "lengths of the inputs (one per dimension)";
+            return Err(Error::Shape { what, expected: dim, got: self.raw_lengths.len() });
+        }
+        let sets = of_shapes.max(of_lengths).max(1);
+        for got in [of_shapes, of_lengths] {
+            if got > 1 && got != sets {
+                return Err(Error::Shape { what: "classes of the kernel", expected: sets, got });
+            }
+        }
+        Ok(sets)
+    }
+
+    fn set(&self, x: &Features, x2: &Features, pairs: Pairs, set: usize) -> Set {
+        let part = |raw: &[f64], of_one: usize| -> Vec<f64> {
+            let first = if raw.len() > of_one { set * of_one } else { 0 };
+            raw[first..raw.len().min(first + of_one)].iter().map(|&raw| softplus(raw)).collect()
+        };
+        let shape = part(&self.raw_shape, self.form.shapes().len());
+        let lengths = part(&self.raw_lengths, x.dim());
+        let (z, z2) = (x.over(&lengths), x2.over(&lengths));
+        let product = self.form.statistic() == Statistic::Product;
+        let pre = match (pairs, product) {
+            (Pairs::Within, _) => within(&z, product),
+            (Pairs::Between, true) => z.transpose() * &*z2,
+            (Pairs::Between, false) => Mat::from_fn(x.points(), x2.points(), |i, j| {
+                squared_distance(z.col_as_slice(i), z2.col_as_slice(j))
+            }),
+            (Pairs::Own, true) => {
+                Mat::from_fn(x.points(), 1, |i, _| z.col_as_slice(i).iter().map(|v| v * v).sum())
+            }
+            (Pairs::Own, false) => Mat::zeros(x.points(), 1),
+        };
+        let mut value = pre.clone();
+        for j in 0..value.ncols() {
+            self.form.values(value.col_as_slice_mut(j), &shape);
+        }
+        Set { shape, lengths, pre, value }
+    }
+}
+
+impl Gram<'_> {
+    /// The kernel of each class, with its output scale.
+    pub fn of_classes(&self, classes: usize) -> Vec<Mat<f64>> {
+        (0..classes).map(|c| &self.set_of(c).value * Scale(self.kernel.scale(c))).collect()
+    }
+
+    /// [`Kernel::own`] of each class as columns, [N, C].
+    pub fn own_of_classes(&self, classes: usize) -> Mat<f64> {
+        let rows = self.sets[0].value.nrows();
+        Mat::from_fn(rows, classes, |i, c| self.kernel.scale(c) * self.set_of(c).value[(i, 0)])
+    }
+
+    pub(super) fn set_of(&self, class: usize) -> &Set {
+        &self.sets[if self.sets.len() == 1 { 0 } else { class }]
+    }
+}
+
+/// The statistics of all pairs of one set of points, the lower half copied to the upper.
+fn within(z: &Mat<f64>, product: bool) -> Mat<f64> {
+    let n = z.ncols();
+    let mut pre = if product {
+        z.transpose() * z
+    } else {
+        let distance = |i, j| squared_distance(z.col_as_slice(i), z.col_as_slice(j));
+        Mat::from_fn(n, n, |i, j| if j < i { distance(i, j) } else { 0.0 })
+    };
+    crate::linalg::mirror(&mut pre);
+    pre
+}
+
+/// |x - y|^2 by differences: exactly 0 for points that coincide, and no cancellation for points that nearly do.
+fn squared_distance(x: &[f64], y: &[f64]) -> f64 {
+    let mut lanes = [0.0; 4];
+    let (x4, y4) = (x.chunks_exact(4), y.chunks_exact(4));
+    let rest: f64 = x4.remainder().iter().zip(y4.remainder()).map(|(x, y)| (x - y) * (x - y)).sum();
+    for (x, y) in x4.zip(y4) {
+        for l in 0..4 {
+            lanes[l] += (x[l] - y[l]) * (x[l] - y[l]);
+        }
+    }
+    (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]) + rest
+}
