@@ -2,12 +2,13 @@
 
 use crate::answer::{Answer, NamedAnswer, Neighbour, answers};
 use crate::calibration::TaskCalibration;
+use crate::cost::Shape;
 use crate::error::{Error, Result};
 use crate::fitted::Fitted;
 use crate::held_out::held_out;
 use crate::model::Model;
 use crate::rules::{Rules, Thresholds};
-use crate::support::{Support, check};
+use crate::support::{Support, check, check_title};
 use serde::{Deserialize, Serialize};
 use siskin_data::Embeddings;
 use siskin_gp::classifier::GpClassifier;
@@ -56,7 +57,19 @@ impl TaskClassifier {
         title: &str,
         stop: &AtomicBool,
     ) -> Result<TaskClassifier> {
-        let features = model.embed(support.examples().iter().map(|e| &e.view))?;
+        let features = model.embed_until(support.examples().iter().map(|e| &e.view), stop)?;
+        TaskClassifier::adapt_features(model, support, features, title, stop)
+    }
+
+    /// [`TaskClassifier::adapt_until`] with the features of the examples, by [`Model::embed`].
+    pub fn adapt_features(
+        model: &Model,
+        support: &Support,
+        features: Features,
+        title: &str,
+        stop: &AtomicBool,
+    ) -> Result<TaskClassifier> {
+        check_title(title)?;
         let labels: Vec<usize> = support.examples().iter().map(|e| e.class).collect();
         let names = support.examples().iter().map(|e| e.name.clone()).collect();
         let (classes, gp) = (support.classes().to_vec(), model.process());
@@ -221,6 +234,11 @@ impl TaskClassifier {
     /// How its probabilities are calibrated.
     pub fn calibration(&self) -> &TaskCalibration {
         &self.calibration
+    }
+
+    /// How many classes and examples.
+    pub fn shape(&self) -> Shape {
+        Shape { classes: self.classes.len(), examples: self.labels.len() }
     }
 
     /// Length of a feature vector.

@@ -1,5 +1,6 @@
 //! What the labelled examples say of each other: each is predicted by the others of its task.
 
+use crate::cost::Shape;
 use crate::error::{Error, Result};
 use crate::fitted::{Fitted, Raw};
 use rayon::prelude::*;
@@ -67,11 +68,9 @@ fn assign(labels: &[usize], classes: usize) -> Vec<Vec<usize>> {
     folds
 }
 
-/// What one fit takes on one core, roughly: the integrals over classes at each example, and products of matrices. From the
-/// times of `siskin adapt` on folders of 5 to 20 classes. An estimate, so that the folds do not depend on the machine.
+/// An estimate, so that the folds do not depend on the machine.
 fn seconds(classes: usize, examples: usize) -> f64 {
-    let (classes, examples) = (classes as f64, examples as f64);
-    2e-4 * classes * examples * (1.0 + examples * examples / 2e4)
+    Shape { classes, examples }.fit_seconds()
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@
 //! | --- | --- |
 //! | What images may come in? | `intake.rs`, `inputs.rs` |
 //! | From labelled images to a classifier? | `support.rs`, `classifier.rs`, `fitted.rs` |
+//! | What will it cost? | `cost.rs` |
 //! | How sure may it be? | `calibration.rs`, `held_out.rs`, `measure.rs` |
 //! | Which classes are possible? | `sets.rs` |
 //! | Is it none of these? | `none_of_these.rs` |
@@ -31,6 +32,7 @@ mod answer;
 mod calibration;
 mod card;
 mod classifier;
+mod cost;
 mod error;
 mod fitted;
 mod held_out;
@@ -50,6 +52,7 @@ pub use answer::{Answer, NamedAnswer, Neighbour};
 pub use calibration::{Origin, TaskCalibration};
 pub use card::{Card, ShapeCalibration, TestFacts};
 pub use classifier::{ModelRef, TaskClassifier};
+pub use cost::{FitLimits, Shape};
 pub use error::{Error, Result};
 pub use inputs::{Input, Inputs, decode, from_pixels};
 pub use intake::Intake;

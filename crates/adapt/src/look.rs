@@ -196,7 +196,7 @@ mod tests {
         }
         let glyphs = siskin_data::open::Opened::glyphs().unwrap();
         let siskin_data::Items::Images(data) = glyphs.items else { panic!("glyphs are images") };
-        let photos = (0..data.len()).step_by(29).filter(|&i| Look::of(&data.image(i)).is_photo());
+        let photos = (0..data.len()).step_by(29).filter(|&i| Look::of(&data.image(i).unwrap()).is_photo());
         assert_eq!(photos.count(), 0, "of the drawn glyphs");
     }
 

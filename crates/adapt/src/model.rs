@@ -4,13 +4,14 @@ use crate::card::{self, Card};
 use crate::error::{Error, Result};
 use crate::look::{Look, Mismatch};
 use crate::view::View;
-use siskin_data::{Image, Transform};
+use siskin_data::{Image, Transform, files};
 use siskin_methods::{Features, GaussianProcess, Images, Method, Role, State};
 use siskin_train::config::Config;
 use siskin_train::run::{channels, method_for};
 use siskin_train::run_folder::RunFolder;
 use siskin_train::{atomic, checkpoint};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The models inside the program, by name.
 pub const EMBEDDED: [(&str, &[u8]); 1] =
@@ -20,6 +21,8 @@ pub const EMBEDDED: [(&str, &[u8]); 1] =
 const KEY: &str = "siskin-model";
 /// Name of the card in a run folder.
 const CARD: &str = "card.json";
+/// Most bytes of a model file.
+const MOST_BYTES: u64 = 2 << 30;
 /// Images sent through the network at a time.
 const BATCH: usize = 128;
 
@@ -44,7 +47,7 @@ impl Model {
         if path.is_dir() {
             return Model::from_run(path);
         }
-        let bytes = std::fs::read(path).map_err(|source| match source.kind() {
+        let bytes = files::read(path, MOST_BYTES).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => bad(
                 name,
                 format!(
@@ -176,10 +179,22 @@ impl Model {
 
     /// Features of images, one row each. An image's row does not depend on the others.
     pub fn embed<'a>(&self, views: impl IntoIterator<Item = &'a View>) -> Result<Features> {
+        self.embed_until(views, &AtomicBool::new(false))
+    }
+
+    /// [`Model::embed`] that ends with [`Error::Stopped`] soon after somebody sets `stop`.
+    pub fn embed_until<'a>(
+        &self,
+        views: impl IntoIterator<Item = &'a View>,
+        stop: &AtomicBool,
+    ) -> Result<Features> {
         let size = self.transform.size as usize;
         let views: Vec<&View> = views.into_iter().collect();
         let mut all = Features { values: Vec::new(), rows: views.len(), dim: 1 };
         for batch in views.chunks(BATCH) {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped);
+            }
             let pixels: Vec<f32> = batch.iter().flat_map(|view| &view.pixels).copied().collect();
             let shape = [batch.len(), self.transform.channels.count(), size, size];
             let images = Images::new(&pixels, shape).map_err(siskin_methods::Error::from)?;

@@ -1,5 +1,6 @@
 //! Labelled images: what a task is adapted to.
 
+use crate::cost::{FitLimits, Shape};
 use crate::error::{Error, Result};
 use crate::intake::Intake;
 use crate::model::Model;
@@ -11,8 +12,10 @@ use siskin_data::source::tree::MAX_FILE_BYTES;
 use siskin_data::source::{self, Hints};
 use std::path::Path;
 
-/// Examples a task may have: the work grows with their third power.
-const MOST_EXAMPLES: usize = 2_000;
+/// Most bytes of the name of a class, and of a task.
+const MOST_NAME: usize = 200;
+/// Most bytes of the name of an example: paths are long.
+const MOST_EXAMPLE_NAME: usize = 4_096;
 
 /// A labelled image.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +41,7 @@ impl Support {
     /// Checks that there are at least two classes with different names, and an image of each.
     pub fn new(classes: Vec<String>, examples: Vec<Example>) -> Result<Support> {
         check(&classes, &examples.iter().map(|e| e.class).collect::<Vec<_>>())?;
+        examples.iter().try_for_each(|e| check_name("example", &e.name, MOST_EXAMPLE_NAME))?;
         Ok(Support { classes, examples, bad: Vec::new(), ignored: Vec::new() })
     }
 
@@ -56,9 +60,7 @@ impl Support {
             ignored.push(folder);
         }
         let count = listing.items.len();
-        if count > MOST_EXAMPLES {
-            return Err(too_many(count));
-        }
+        Shape { classes: listing.classes.len(), examples: count }.check(&FitLimits::TERMINAL)?;
         let mut views: Vec<Option<View>> = vec![None; count];
         let mut bad = listing.bad.clone();
         for (t, tree) in listing.trees.iter().enumerate() {
@@ -146,10 +148,9 @@ pub(crate) fn check(classes: &[String], labels: &[usize]) -> Result<()> {
             }
         )));
     }
-    if labels.len() > MOST_EXAMPLES {
-        return Err(too_many(labels.len()));
-    }
+    Shape { classes: classes.len(), examples: labels.len() }.check(&FitLimits::TERMINAL)?;
     for (c, name) in classes.iter().enumerate() {
+        check_name("class", name, MOST_NAME)?;
         if name.trim().is_empty() {
             return Err(Error::Support(format!("class {} has no name", c + 1)));
         }
@@ -166,11 +167,28 @@ pub(crate) fn check(classes: &[String], labels: &[usize]) -> Result<()> {
     }
 }
 
-fn too_many(count: usize) -> Error {
-    Error::Support(format!(
-        "{count} examples were given, a task takes at most {MOST_EXAMPLES}. Take fewer of each class: with this many, an \
-         ordinary classifier is the better tool."
-    ))
+/// Refuses a title that cannot be shown: see [`check_name`].
+pub(crate) fn check_title(title: &str) -> Result<()> {
+    check_name("task", title, MOST_NAME)
+}
+
+/// Refuses a name that is too long to show, or has control characters that a terminal would obey.
+fn check_name(of: &str, name: &str, most: usize) -> Result<()> {
+    if name.len() > most {
+        let shown: String = name.chars().take(20).collect();
+        return Err(Error::Support(format!(
+            "the name of the {of} `{}...` has {} bytes; at most {most} are taken",
+            shown.escape_debug(),
+            name.len()
+        )));
+    }
+    match name.chars().any(char::is_control) {
+        false => Ok(()),
+        true => Err(Error::Support(format!(
+            "the name of the {of} `{}` has control characters in it",
+            name.escape_debug()
+        ))),
+    }
 }
 
 #[cfg(test)]
@@ -239,5 +257,13 @@ mod tests {
         assert!(error.contains("2.HEIC") && error.contains("JPEG"), "{error}");
         assert!(check(&["a".into(), "a".into()], &[0, 1]).unwrap_err().to_string().contains("two classes"));
         assert!(check(&["a".into(), "b".into()], &[0, 1, 2]).is_err());
+        let named = |name: &str| check(&["a".into(), name.into()], &[0, 1]).unwrap_err().to_string();
+        assert!(named(&"x".repeat(201)).contains("has 201 bytes; at most 200"));
+        assert!(
+            named("b\u{1b}[31m").contains(r"b\u{1b}[31m` has control characters"),
+            "{}",
+            named("b\u{1b}[31m")
+        );
+        assert!(check_title("a\nb").is_err());
     }
 }

@@ -4,15 +4,15 @@ use crate::calibration::TaskCalibration;
 use crate::classifier::{ModelRef, TaskClassifier};
 use crate::error::{Error, Result};
 use crate::fitted::{Fitted, matrix, rows};
-use crate::support::check;
+use crate::support::{check, check_title};
 use faer::Mat;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
+use siskin_data::files;
 use siskin_gp::classifier::GpClassifier;
 use siskin_gp::episode::{Hyper, restore};
 use siskin_gp::gaussian::Sites;
 use siskin_methods::Features;
-use siskin_train::atomic;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -20,6 +20,9 @@ use std::path::Path;
 const KEY: &str = "siskin-task";
 /// Raised when the meaning of a stored field changes.
 const VERSION: u32 = 3;
+
+/// Most bytes of a task file.
+const MOST_BYTES: u64 = 256 << 20;
 
 /// All that is no array.
 #[derive(Serialize, Deserialize)]
@@ -42,12 +45,16 @@ struct Header {
 impl TaskClassifier {
     /// Writes the task file: the old file or the new one, never a part.
     pub fn save(&self, path: &Path) -> Result<()> {
-        Ok(atomic::write(path, &self.to_bytes()?)?)
+        files::write(path, &self.to_bytes()?).map_err(|source| Error::Io {
+            action: "write the task file",
+            path: path.into(),
+            source,
+        })
     }
 
     /// Reads a task file. Everything is checked: length, checksum, shapes, labels, numbers.
     pub fn load(path: &Path) -> Result<TaskClassifier> {
-        let bytes = std::fs::read(path).map_err(|source| Error::Io {
+        let bytes = files::read(path, MOST_BYTES).map_err(|source| Error::Io {
             action: "read the task file",
             path: path.into(),
             source,
@@ -125,6 +132,7 @@ impl TaskClassifier {
             return Err(bad("it is damaged: the checksum does not fit".into()));
         }
         check(&header.classes, &header.labels)?;
+        check_title(&header.title)?;
         let table = |wanted: &str| -> Result<(usize, usize, Vec<f64>)> {
             let view = tensors.tensor(wanted).map_err(|e| bad(e.to_string()))?;
             match (view.dtype(), view.shape()) {

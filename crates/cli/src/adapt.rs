@@ -48,7 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let model = Model::open(args.model.as_deref().unwrap_or(EMBEDDED[0].0))?;
         let support = Support::read(&args.examples, on_bad, &model, &Intake::default())?;
         if let Some(mismatch) = model.mismatch(support.examples().iter().map(|e| &e.view.look)) {
-            eprintln!("WARNING: {mismatch}");
+            tell!("WARNING: {mismatch}");
         }
         let bad = support.bad().iter().map(ToString::to_string);
         let ignored = support.ignored().iter().map(|name| format!("{name}: no image of a class"));

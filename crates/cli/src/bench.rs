@@ -50,7 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let cdkt = config.method.get().context("only cdkt is timed: leave `method` as it is")?;
     let report = bench::run(&cases, cdkt, device, args.repeats as usize, &mut |case| {
         if !args.json {
-            eprintln!("{} on {} px, {}-shot: done", case.backbone, case.side, case.shot);
+            tell!("{} on {} px, {}-shot: done", case.backbone, case.side, case.shot);
         }
     })?;
     if args.json {

@@ -88,7 +88,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
         let result = result.map_err(|error| error.to_string());
         if let Err(why) = &result {
-            eprintln!("{} failed: {why}", entry.name);
+            tell!("{} failed: {why}", entry.name);
         }
         outcomes.push(Outcome { name: entry.name.clone(), result });
     }
@@ -161,10 +161,10 @@ fn trained(entry: &Entry, read: &ReadArgs) -> anyhow::Result<trainer::Outcome> {
     };
     let unfinished = read.with_opener(read.on_bad(), |opener| unfinished(&entry.folder, config, opener))?;
     let Some(mut run) = unfinished else {
-        eprintln!("{}: already trained ({}).", entry.name, entry.folder.display());
+        tell!("{}: already trained ({}).", entry.name, entry.folder.display());
         return Ok(trainer::Outcome::Finished);
     };
-    eprintln!("{}: training, {} of {} episodes done.", entry.name, run.trainer().episode(), run.length());
+    tell!("{}: training, {} of {} episodes done.", entry.name, run.trainer().episode(), run.length());
     crate::train::train(&mut run)
 }
 
@@ -173,7 +173,7 @@ fn tested(entry: &Entry, test: &TestConfig, read: &ReadArgs) -> anyhow::Result<E
     let examined =
         read.with_opener(read.on_bad(), |opener| examine(&entry.name, &entry.folder, test, opener))?;
     let (episodes, seconds) = (examined.test.episodes, start.elapsed().as_secs_f64());
-    eprintln!("{}: tested on {episodes} episodes and calibrated in {seconds:.1} s.", entry.name);
+    tell!("{}: tested on {episodes} episodes and calibrated in {seconds:.1} s.", entry.name);
     Ok(examined)
 }
 
@@ -189,7 +189,7 @@ fn write(compared: &Compared, out: &Path) -> anyhow::Result<()> {
     ] {
         siskin_train::atomic::write(&out.join(format!("compare.{extension}")), text.as_bytes())?;
     }
-    eprintln!("Written: compare.html, .md, .csv, .txt and .json in {}.\n", out.display());
+    tell!("Written: compare.html, .md, .csv, .txt and .json in {}.\n", out.display());
     Ok(())
 }
 

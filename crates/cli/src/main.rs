@@ -86,7 +86,7 @@ fn main() -> std::process::ExitCode {
         Err(error) => match error.downcast_ref::<stop::Stopped>() {
             Some(stopped) => stopped.exit_code(),
             None => {
-                eprintln!("error: {}", sentence(&error));
+                tell!("error: {}", sentence(&error));
                 std::process::ExitCode::FAILURE
             }
         },

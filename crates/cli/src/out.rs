@@ -1,5 +1,6 @@
 //! Lines for standard output.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 
 /// As `println!`, for a reader that may go away (`| head`): then the work goes on without words.
@@ -7,14 +8,68 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::out::line(format_args!($($text)*)) };
 }
 
+/// As `eprintln!`, for standard error.
+macro_rules! tell {
+    ($($text:tt)*) => { $crate::out::error_line(format_args!($($text)*)) };
+}
+
 /// Writes a line. Where it cannot be written for another reason (a full disk), the program ends and says so; not after a
 /// signal, which may be that of a closed terminal.
 pub fn line(text: std::fmt::Arguments<'_>) {
-    if let Err(error) = writeln!(std::io::stdout().lock(), "{text}")
+    if let Err(error) = writeln!(std::io::stdout().lock(), "{}", visible(&text.to_string()))
         && error.kind() != ErrorKind::BrokenPipe
         && crate::stop::check().is_ok()
     {
-        eprintln!("error: cannot write to standard output: {error}");
+        tell!("error: cannot write to standard output: {error}");
         std::process::exit(1);
+    }
+}
+
+/// Writes a line to standard error. Where nobody can read it there is nobody to tell.
+pub fn error_line(text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", visible(&text.to_string()));
+}
+
+/// The text with control characters written out, for a terminal would obey them: names of files and classes may come from
+/// anywhere. Line ends and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| (c.is_control() && c != '\n' && c != '\t') || BIDI.contains(&c);
+    if !text.contains(obeyed) {
+        return text.into();
+    }
+    let escaped = text.chars().map(|c| if obeyed(c) { c.escape_unicode().to_string() } else { c.into() });
+    escaped.collect::<String>().into()
+}
+
+/// Characters that turn the direction of what follows.
+const BIDI: [char; 9] = [
+    '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}',
+    '\u{2069}',
+];
+
+/// A writer to a terminal or a file for people: see [`visible`].
+pub struct Visible<W>(pub W);
+
+impl<W: Write> Write for Visible<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        // Our lines are text; of other bytes the readable part is shown.
+        self.0.write_all(visible(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_out() {
+        assert_eq!(visible("a\u{1b}[2Jb\r\n\tc"), "a\\u{1b}[2Jb\\u{d}\n\tc");
+        assert_eq!(visible("\u{9b}31m \u{202e}x"), "\\u{9b}31m \\u{202e}x");
+        assert_eq!(visible("größe 字"), "größe 字");
     }
 }

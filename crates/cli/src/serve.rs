@@ -7,6 +7,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Most bytes of a token file.
+const MOST_TOKEN: u64 = 4_096;
+
 /// Arguments of `siskin serve`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -62,6 +65,26 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().read_timeout.as_secs(),
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     read_timeout: u64,
+    /// Megabytes of all tasks, at most
+    #[arg(long, value_name = "MB", default_value_t = (Limits::default().task_memory >> 20) as u32,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    max_task_memory: u32,
+    /// Connections open at the same time, at most; for a further one, the one that has kept us waiting longest is closed
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_connections as u32,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: u32,
+    /// Connections of one client address, at most
+    #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_peer_connections as u32,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    max_peer_connections: u32,
+    /// Seconds in which a client must begin to take its answer
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().write_timeout.as_secs(),
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    write_timeout: u64,
+    /// Seconds for requests that are under way when the server is told to stop
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().shutdown_grace.as_secs(),
+          value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    grace: u64,
     /// Seconds the work of a request may take
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().work_timeout.as_secs(),
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -73,8 +96,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let token = match &args.token_file {
         None => args.token,
         Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("cannot read the token file {}", path.display()))?;
+            let read = || {
+                String::from_utf8(siskin_data::files::read(path, MOST_TOKEN)?).map_err(std::io::Error::other)
+            };
+            let text = read().with_context(|| format!("cannot read the token file {}", path.display()))?;
             Some(text.trim().to_owned())
         }
     };
@@ -100,14 +125,20 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             max_tasks: args.max_tasks as usize,
             read_timeout: Duration::from_secs(args.read_timeout),
             work_timeout: Duration::from_secs(args.work_timeout),
+            write_timeout: Duration::from_secs(args.write_timeout),
+            shutdown_grace: Duration::from_secs(args.grace),
+            task_memory: u64::from(args.max_task_memory) << 20,
+            max_connections: args.max_connections as usize,
+            max_peer_connections: args.max_peer_connections as usize,
             ..Limits::default()
         },
     };
-    siskin_serve::run(&options, |ready| {
-        ready.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    let ready = |ready: &siskin_serve::Ready| {
+        ready.notes.iter().for_each(|note| tell!("note: {note}"));
         say!("Models: {}. Tasks found: {}.", ready.models.join(", "), ready.tasks);
         say!("Listening on http://{} (Ctrl-C stops it).", ready.address);
-    })?;
+    };
+    siskin_serve::run(&options, crate::stop::asked, ready, |cause| tell!("error: {cause}"))?;
     say!("Stopped.");
     Ok(())
 }

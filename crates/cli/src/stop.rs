@@ -2,6 +2,7 @@
 //! signal's number: 130, 143, 129.
 
 use anyhow::Context;
+use std::future::Future;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -54,11 +55,26 @@ pub fn listen() -> anyhow::Result<()> {
     let start = || -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let _inside = runtime.enter();
-        let signals = system::Signals::new()?;
-        let wait = move || runtime.block_on(signals.each(came));
+        let mut signals = system::Signals::new()?;
+        let wait = move || {
+            runtime.block_on(async {
+                loop {
+                    came(signals.next().await);
+                }
+            })
+        };
         std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop)
     };
     start().context("cannot listen for signals")
+}
+
+/// Ends with the first signal, for the server, which stops in its own way; the second ends the program at once.
+pub fn asked() -> std::io::Result<impl Future<Output = ()>> {
+    let mut signals = system::Signals::new()?;
+    Ok(async move {
+        signals.next().await;
+        tokio::spawn(async move { std::process::exit(128 + i32::from(signals.next().await)) });
+    })
 }
 
 fn came(signal: u8) {
@@ -96,20 +112,18 @@ mod system {
             })
         }
 
-        /// Calls `came` with the number of every signal.
-        pub async fn each(mut self, came: fn(u8)) {
-            loop {
-                let hangup = async {
-                    match &mut self.hangup {
-                        Some(signal) => signal.recv().await,
-                        None => std::future::pending().await,
-                    }
-                };
-                came(tokio::select! {
-                    _ = self.interrupt.recv() => 2,
-                    _ = self.terminate.recv() => 15,
-                    _ = hangup => 1,
-                });
+        /// The number of the next signal.
+        pub async fn next(&mut self) -> u8 {
+            let hangup = async {
+                match &mut self.hangup {
+                    Some(signal) => signal.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = self.interrupt.recv() => 2,
+                _ = self.terminate.recv() => 15,
+                _ = hangup => 1,
             }
         }
     }
@@ -131,11 +145,13 @@ mod system {
             Ok(Signals)
         }
 
-        /// Calls `came` at every Ctrl-C.
-        pub async fn each(self, came: fn(u8)) {
-            while tokio::signal::ctrl_c().await.is_ok() {
-                came(2);
+        /// The number of the next signal: Ctrl-C.
+        pub async fn next(&mut self) -> u8 {
+            // Where it cannot be heard, none comes.
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
             }
+            2
         }
     }
 }

@@ -74,6 +74,14 @@ fn wait_until(child: &mut Child, come: impl Fn() -> bool) {
     }
 }
 
+/// Files in a folder that are being written, or were.
+fn drafts(folder: &Path) -> usize {
+    let Ok(files) = std::fs::read_dir(folder) else { return 0 };
+    files
+        .filter(|f| f.as_ref().is_ok_and(|f| f.path().to_string_lossy().ends_with(".siskin-writing")))
+        .count()
+}
+
 /// Every kill comes after a new checkpoint: half of them any time from 0 to 30 ms after it, in steps, validations and saves; half
 /// of them while the next checkpoint is being written.
 #[test]
@@ -86,7 +94,8 @@ fn fifty_kills_in_steps_and_saves_change_no_byte_of_the_run() {
         .replace("episodes = 400", "episodes = 250")
         .replace("validate_every = 0", "validate_every = 3\nvalidate_episodes = 2");
     std::fs::write(at.join("often.toml"), format!("{often}[data]\ntrain = \"drawings\"\n")).unwrap();
-    let (last, writing) = (at.join("run/last.safetensors"), at.join("run/last.safetensors.writing"));
+    let last = at.join("run/last.safetensors");
+    let writing = || drafts(&at.join("run")) > 0;
     let saved = || std::fs::metadata(&last).and_then(|m| m.modified()).ok();
     let mut args = vec!["train", "often.toml", "--out", "run"];
     let (mut reached, mut half_written) = (0, 0);
@@ -97,13 +106,14 @@ fn fifty_kills_in_steps_and_saves_change_no_byte_of_the_run() {
         if kill.is_multiple_of(2) {
             std::thread::sleep(Duration::from_micros(1250 * (kill / 2)));
         } else {
-            wait_until(&mut child, || writing.exists());
+            wait_until(&mut child, writing);
             std::thread::sleep(Duration::from_micros(50 * (kill / 2)));
         }
         assert!(child.try_wait().unwrap().is_none(), "the run ended before it was killed");
         child.kill().unwrap();
         child.wait().unwrap();
-        half_written += usize::from(writing.exists());
+        half_written += usize::from(writing());
+        assert!(drafts(&at.join("run")) <= 1, "the drafts of those killed before are not swept");
         let (position, _) = siskin_train::checkpoint::load(&last).unwrap();
         assert!(position.episode > reached, "kill {kill}: from {reached} to {}", position.episode);
         reached = position.episode;
@@ -241,32 +251,34 @@ fn a_full_disk_is_reported_and_the_old_checkpoint_stays() {
     let says = text(&output.stderr);
     assert!(!output.status.success() && says.contains("cannot write run/last.safetensors"), "{says}");
     assert!(std::fs::read(&last).unwrap() == before, "the old checkpoint was touched");
-    assert!(!at.join("run/last.safetensors.writing").exists(), "half a file stayed");
+    assert_eq!(drafts(&at.join("run")), 0, "half a file stayed");
     let output = run(&["train", "--resume", "run"], at);
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
 /// Permissions do not stop root: a folder in the place of the file stops every user.
 #[test]
-fn a_checkpoint_that_cannot_be_written_is_named_and_the_old_one_stays() {
+fn a_checkpoint_that_cannot_be_written_is_named_and_the_others_stay() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     std::fs::write(at.join("small.toml"), SMALL.replace("episodes = 400", "episodes = 3")).unwrap();
     let output = run(&["train", "small.toml", "--out", "run"], at);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let (last, config) = (at.join("run/last.safetensors"), at.join("run/config.toml"));
-    let before = std::fs::read(&last).unwrap();
+    let (best, config) = (at.join("run/best.safetensors"), at.join("run/config.toml"));
     let longer = std::fs::read_to_string(&config).unwrap().replace("episodes = 3", "episodes = 9");
     std::fs::write(&config, longer).unwrap();
-    let in_the_way = at.join("run/last.safetensors.writing");
-    std::fs::create_dir(&in_the_way).unwrap();
+    std::fs::remove_file(&best).unwrap();
+    std::fs::create_dir(&best).unwrap();
     let output = run(&["train", "--resume", "run"], at);
     let says = text(&output.stderr);
-    assert!(!output.status.success() && says.contains("cannot write run/last.safetensors"), "{says}");
-    assert!(std::fs::read(&last).unwrap() == before, "the old checkpoint was touched");
-    std::fs::remove_dir(&in_the_way).unwrap();
+    assert!(!output.status.success() && says.contains("cannot write run/best.safetensors"), "{says}");
+    assert_eq!(drafts(&at.join("run")), 0, "half a file stayed");
+    let (position, _) = siskin_train::checkpoint::load(&at.join("run/last.safetensors")).unwrap();
+    assert_eq!(position.episode, 9);
+    std::fs::remove_dir(&best).unwrap();
     let output = run(&["train", "--resume", "run"], at);
     assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(best.is_file());
 }
 
 #[test]

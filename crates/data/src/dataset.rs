@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::cache::pack::Mapped;
 use crate::image::{Image, ImageRef};
 use crate::{Error, Result};
 
@@ -47,6 +48,8 @@ pub struct Dataset {
 pub(crate) struct Entry {
     pub name: String,
     pub offset: usize,
+    /// Its place among the images that are stored: turned images share it.
+    pub stored: usize,
     pub width: u32,
     pub height: u32,
     pub channels: u8,
@@ -66,14 +69,14 @@ impl Entry {
 pub(crate) enum Pixels {
     Memory(Arc<Vec<u8>>),
     /// A pack: its pixels begin at [`crate::cache::pack::PIXELS_AT`], which the offsets count.
-    Mapped(Arc<memmap2::Mmap>),
+    Mapped(Arc<Mapped>),
 }
 
 impl Pixels {
-    fn as_slice(&self) -> &[u8] {
+    fn of(&self, entry: &Entry) -> Result<&[u8]> {
         match self {
-            Pixels::Memory(bytes) => bytes,
-            Pixels::Mapped(map) => map,
+            Pixels::Memory(bytes) => Ok(&bytes[entry.offset..entry.offset + entry.bytes()]),
+            Pixels::Mapped(pack) => pack.pixels(entry),
         }
     }
 }
@@ -92,6 +95,7 @@ impl Dataset {
                 let entry = Entry {
                     name: image_name,
                     offset: pixels.len(),
+                    stored: images.len(),
                     width: image.width,
                     height: image.height,
                     channels: image.channels,
@@ -148,17 +152,16 @@ impl Dataset {
         self.images.is_empty()
     }
 
-    /// Image `index`, of `0..len()`. Panics beyond, as a slice does.
-    pub fn image(&self, index: usize) -> ImageRef<'_> {
+    /// Image `index`, of `0..len()`. Panics beyond, as a slice does. An error if its pixels in the cache are damaged.
+    pub fn image(&self, index: usize) -> Result<ImageRef<'_>> {
         let entry = &self.images[index];
-        let pixels = &self.pixels.as_slice()[entry.offset..entry.offset + entry.bytes()];
-        ImageRef {
+        let image = ImageRef {
             width: entry.width,
             height: entry.height,
             channels: entry.channels,
-            pixels: Cow::Borrowed(pixels),
-        }
-        .turned(entry.turns)
+            pixels: Cow::Borrowed(self.pixels.of(entry)?),
+        };
+        Ok(image.turned(entry.turns))
     }
 
     /// Width, height and channels of image `index` as [`Dataset::image`] gives it, without touching its pixels.
@@ -278,7 +281,7 @@ pub(crate) mod tests {
         for (c, class) in data.classes.iter().enumerate() {
             for (i, index) in class.images.clone().enumerate() {
                 assert_eq!(data.class_of(index), c);
-                assert_eq!(&*data.image(index).pixels, [c as u8, i as u8]);
+                assert_eq!(&*data.image(index).unwrap().pixels, [c as u8, i as u8]);
             }
         }
     }
@@ -291,7 +294,7 @@ pub(crate) mod tests {
         assert_eq!(turned.classes[3].name, "c1_rot90");
         assert_ne!(turned.content_hash(), data.content_hash());
         let first = turned.classes[3].images.start;
-        let image = turned.image(first);
+        let image = turned.image(first).unwrap();
         assert_eq!((image.width, image.height), (1, 2));
         assert_eq!(&*image.pixels, [0, 1], "counter-clockwise: the right pixel comes on top");
         assert_eq!(turned.image_name(first), "c1/0.png_rot90");

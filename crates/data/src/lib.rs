@@ -6,6 +6,7 @@ pub mod dataset;
 pub mod embeddings;
 pub mod error;
 pub mod fault;
+pub mod files;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod image;

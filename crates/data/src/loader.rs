@@ -43,7 +43,7 @@ impl LoadedEpisode {
                     rows.iter().zip(inputs.chunks_exact_mut(transform.len())).enumerate()
                 {
                     let mut rng = stream_at(seed, "augment", index, row as u64);
-                    transform.apply(&data.image(item), &mut rng, out);
+                    transform.apply(&data.image(item)?, &mut rng, out);
                 }
                 let size = transform.size as usize;
                 (inputs, vec![transform.channels.count(), size, size])

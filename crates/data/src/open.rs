@@ -116,13 +116,27 @@ impl Opener<'_> {
             return self.open_embeddings(source);
         }
         let stamp = source.stamp(self.shorter_side)?;
-        if let Some(record) = self.cache.record(&stamp) {
-            match self.open_pack(source, &record) {
-                Ok(data) => return self.finish(source, record, Items::Images(Arc::new(data)), true),
-                Err(e) => self.progress.note(&format!("{e}. It is made anew.")),
+        if let Some(found) = self.look_up(source, &stamp)? {
+            return Ok(found);
+        }
+        let _lock = self.cache.lock(self.progress)?;
+        // Whoever held the lock may have read the same files.
+        match self.look_up(source, &stamp)? {
+            Some(found) => Ok(found),
+            None => self.read_with(source, &stamp),
+        }
+    }
+
+    /// The data set from the cache, if it is there and whole.
+    fn look_up(&self, source: &Source, stamp: &blake3::Hash) -> Result<Option<Opened>> {
+        let Some(record) = self.cache.record(stamp) else { return Ok(None) };
+        match self.open_pack(source, &record) {
+            Ok(data) => self.finish(source, record, Items::Images(Arc::new(data)), true).map(Some),
+            Err(e) => {
+                self.progress.note(&format!("{e}. It is made anew."));
+                Ok(None)
             }
         }
-        self.read_with(source, &stamp)
     }
 
     /// Reads all files anew, whatever the cache holds, and stores the result.
@@ -130,6 +144,7 @@ impl Opener<'_> {
         if embeddings::is_embeddings(&source.path) {
             return self.open_embeddings(source);
         }
+        let _lock = self.cache.lock(self.progress)?;
         self.read_with(source, &source.stamp(self.shorter_side)?)
     }
 
@@ -231,8 +246,7 @@ impl Cache {
     /// The source that was imported under `name`.
     pub fn named(&self, name: &str) -> Option<Source> {
         let plain = !name.is_empty() && !name.contains(['/', '\\']) && !name.starts_with('.');
-        let text = plain.then(|| std::fs::read(self.name_path(name)).ok())??;
-        serde_json::from_slice(&text).ok()
+        plain.then(|| self.read_json(&self.name_path(name)))?
     }
 
     /// All names that data sets were imported under, sorted.

@@ -54,7 +54,7 @@ pub fn contact_sheet(split: &Split, classes: u32, per_class: u32, tile: u32) -> 
     for row in 0..rows {
         let members = &split.classes[row * count / rows];
         for (column, &item) in (0..per_class).zip(&members.items) {
-            sheet.put(row as u32, column, &data.image(item));
+            sheet.put(row as u32, column, &data.image(item)?);
         }
     }
     Ok(sheet.image)
@@ -77,7 +77,7 @@ pub fn episode_sheet(
     for (row, class) in (0..).zip(&episode.classes) {
         let columns = (0..class.support.len()).chain(most_support + 1..);
         for (column, item) in columns.zip(class.items()) {
-            let stored = data.image(item);
+            let stored = data.image(item)?;
             match view {
                 None => sheet.put(row, column as u32, &stored),
                 Some((transform, seed)) => {
@@ -96,8 +96,10 @@ pub fn write_png(image: &Image, path: &Path) -> Result<()> {
     let color =
         if image.channels == 1 { image::ExtendedColorType::L8 } else { image::ExtendedColorType::Rgb8 };
     let format = image::ImageFormat::Png;
-    image::save_buffer_with_format(path, &image.pixels, image.width, image.height, color, format)
-        .map_err(|error| Error::Picture { path: path.to_owned(), reason: error.to_string() })
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    image::write_buffer_with_format(&mut bytes, &image.pixels, image.width, image.height, color, format)
+        .map_err(|error| Error::Picture { path: path.to_owned(), reason: error.to_string() })?;
+    crate::files::write(path, bytes.get_ref()).map_err(|source| Error::io("write", path, source))
 }
 
 fn images(split: &Split) -> Result<&Dataset> {

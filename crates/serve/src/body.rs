@@ -2,6 +2,7 @@
 
 use crate::App;
 use crate::error::{Answer, Refusal};
+use crate::room::Claim;
 use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -11,7 +12,6 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// How long the rest of a body that is too large is read.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Read {
     pub headers: HeaderMap,
     pub bytes: Bytes,
-    pub room: OwnedSemaphorePermit,
+    pub room: Claim,
 }
 
 /// Reads the body of a request: bounded in size, in time and together with all others.
@@ -34,8 +34,8 @@ pub async fn read(app: &App, request: Request) -> Answer<Read> {
     if length.is_some_and(|l| l > most) {
         return Err(too_large());
     }
-    let room = app.work.body(length.unwrap_or(most)).await?;
-    let collected = tokio::time::timeout(app.limits.read_timeout, collect(body, length.unwrap_or(0), most));
+    let mut room = app.bodies.begin();
+    let collected = tokio::time::timeout(app.limits.read_timeout, collect(body, &mut room, most));
     let slow = |_| {
         let why = format!("the body took longer than {} s to arrive", app.limits.read_timeout.as_secs());
         Refusal::new(StatusCode::REQUEST_TIMEOUT, why)
@@ -43,31 +43,44 @@ pub async fn read(app: &App, request: Request) -> Answer<Read> {
     let bytes = match collected.await.map_err(slow)? {
         Collected::Whole(bytes) => bytes,
         Collected::TooLarge(rest) => {
+            drop(room);
             drain(rest, most).await;
             return Err(too_large());
         }
-        Collected::Broken(why) => return Err(Refusal::bad(format!("the body ended early: {why}"))),
+        Collected::Refused(refusal) => return Err(refusal),
     };
+    room.whole();
     Ok(Read { headers: parts.headers, bytes, room })
 }
 
 enum Collected {
     Whole(Bytes),
     TooLarge(BodyDataStream),
-    Broken(String),
+    Refused(Refusal),
 }
 
-async fn collect(body: Body, expected: usize, most: usize) -> Collected {
-    let mut all = Vec::with_capacity(expected.min(1 << 16));
+async fn collect(body: Body, room: &mut Claim, most: usize) -> Collected {
+    let mut all = Vec::new();
     let mut stream = body.into_data_stream();
-    while let Some(piece) = stream.next().await {
+    loop {
+        let piece = tokio::select! {
+            piece = stream.next() => piece,
+            refusal = room.given_up() => return Collected::Refused(refusal),
+        };
         match piece {
-            Err(e) => return Collected::Broken(e.to_string()),
-            Ok(piece) if all.len() + piece.len() > most => return Collected::TooLarge(stream),
-            Ok(piece) => all.extend_from_slice(&piece),
+            None => return Collected::Whole(all.into()),
+            Some(Err(e)) => {
+                return Collected::Refused(Refusal::bad(format!("the body ended early: {e}")));
+            }
+            Some(Ok(piece)) if all.len() + piece.len() > most => return Collected::TooLarge(stream),
+            Some(Ok(piece)) => {
+                if let Err(refusal) = room.grow_to(all.len() + piece.len()).await {
+                    return Collected::Refused(refusal);
+                }
+                all.extend_from_slice(&piece);
+            }
         }
     }
-    Collected::Whole(all.into())
 }
 
 /// Reads the rest of a body that is too large, and forgets it: most clients read the answer only after they have sent
@@ -108,6 +121,11 @@ pub fn kind(headers: &HeaderMap) -> Answer<Kind> {
             Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
         }
     }
+}
+
+/// Seconds that a body takes to be parsed as JSON, roughly.
+pub fn seconds(bytes: &[u8]) -> f64 {
+    5e-9 * bytes.len() as f64
 }
 
 /// A body as JSON of a known shape.

@@ -51,13 +51,26 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub(crate) struct Refusal {
     pub status: StatusCode,
     pub message: String,
+    /// What happened on our side: for those who run the server, not for its clients.
+    pub cause: Option<String>,
 }
 
 pub(crate) type Answer<T> = std::result::Result<T, Refusal>;
 
 impl Refusal {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Refusal {
-        Refusal { status, message: message.into() }
+        Refusal { status, message: message.into(), cause: None }
+    }
+
+    /// Something failed on our side. Clients learn what failed; the cause, which may name paths, goes to those who run the
+    /// server.
+    pub fn failure(what: &str, cause: impl std::fmt::Display) -> Refusal {
+        let message = format!("{what} failed; those who run the server can see why");
+        Refusal {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            message,
+            cause: Some(format!("{what}: {cause}")),
+        }
     }
 
     pub fn bad(message: impl Into<String>) -> Refusal {
@@ -69,20 +82,27 @@ impl From<siskin_adapt::Error> for Refusal {
     /// What a person can fix is theirs (422); files of the server are ours (500).
     fn from(error: siskin_adapt::Error) -> Refusal {
         use siskin_adapt::Error as E;
-        let status = match error {
-            E::Support(_) | E::Rules(_) | E::Gp(_) | E::Calib(_) | E::OtherModel { .. } => {
-                StatusCode::UNPROCESSABLE_ENTITY
+        match error {
+            E::Support(_) | E::Rules(_) | E::Gp(_) | E::Calib(_) => {
+                Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
             }
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Refusal::new(status, error.to_string())
+            E::Stopped => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+            _ => Refusal::failure("the work", error),
+        }
     }
 }
+
+/// What happened on our side, beside an answer that does not say it.
+#[derive(Debug, Clone)]
+pub(crate) struct Cause(pub String);
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let body = axum::Json(serde_json::json!({ "error": self.message }));
         let mut response = (self.status, body).into_response();
+        if let Some(cause) = self.cause {
+            response.extensions_mut().insert(Cause(cause));
+        }
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }

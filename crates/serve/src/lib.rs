@@ -4,16 +4,28 @@
 //! answers with calibrated probabilities. `/openapi.json` describes everything.
 //!
 //! Memory is bounded: bodies by [`Limits::max_body`] each and [`Limits::body_budget`] together, images by their pixels
-//! ([`Limits::max_pixels`], [`Limits::request_pixels`]) and by [`Limits::decode_budget`] together, tasks by their number.
-//! At most one image per core is decoded at a time, and only what a network sees of it is kept. Work runs off the threads that serve connections.
+//! ([`Limits::max_pixels`], [`Limits::request_pixels`]) and by [`Limits::decode_budget`] together, fits by [`Limits::fit`], tasks by
+//! their number and [`Limits::task_memory`], connections by their number.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | Who may connect, and who must leave? | `connections/` |
+//! | Who may ask? | `guard.rs`, `origin.rs` |
+//! | How does a body come in? | `body.rs`, `room.rs` |
+//! | Who works when? | `work.rs` |
+//! | What is answered? | `handlers/` |
+//! | Where are the tasks? | `store.rs` |
 
 mod body;
+mod connections;
 mod error;
 mod guard;
 mod handlers;
 mod metrics;
 mod options;
+mod origin;
 mod page;
+mod room;
 mod server;
 mod store;
 mod work;
@@ -28,7 +40,10 @@ struct App {
     tasks: store::Tasks,
     limits: Limits,
     work: work::Work,
+    bodies: std::sync::Arc<room::Room>,
     intake: siskin_adapt::Intake,
     metrics: metrics::Metrics,
     guard: guard::Guard,
+    /// Told of what failed on our side, which clients are not told.
+    complain: Box<dyn Fn(&str) + Send + Sync>,
 }

@@ -1,6 +1,7 @@
 //! Counters in the text format of Prometheus.
 
 use crate::App;
+use crate::error::Cause;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
@@ -155,6 +156,9 @@ pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) ->
     let _under_way = UnderWay(&app.metrics.under_way);
     let start = Instant::now();
     let response = next.run(request).await;
+    if let Some(Cause(cause)) = response.extensions().get() {
+        (app.complain)(cause);
+    }
     app.metrics.finish(route, response.status().as_u16(), start.elapsed());
     response
 }

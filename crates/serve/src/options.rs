@@ -20,11 +20,11 @@ pub struct Options {
 }
 
 /// Bounds on what requests may cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// Bytes of one body.
     pub max_body: usize,
-    /// Bytes of all bodies that are in memory at the same time; further requests wait before theirs is read.
+    /// Bytes of all bodies that are in memory at the same time, beside the first 64 kB of each.
     pub body_budget: usize,
     /// Pixels of one image, by its header.
     pub max_pixels: u64,
@@ -34,12 +34,20 @@ pub struct Limits {
     pub decode_budget: u64,
     /// Images of one request.
     pub max_images: usize,
-    /// Tasks that are kept.
+    /// What the fit of a new task may cost, by its numbers of classes and examples.
+    pub fit: siskin_adapt::FitLimits,
+    /// Tasks that are held.
     pub max_tasks: usize,
-    /// Connections open at the same time; further ones wait.
+    /// Bytes of all tasks that are held.
+    pub task_memory: u64,
+    /// Connections open at the same time; for a further one, the one that keeps us waiting longest is closed.
     pub max_connections: usize,
+    /// The same for one client address.
+    pub max_peer_connections: usize,
     /// Time for the head of a request, and for its body.
     pub read_timeout: Duration,
+    /// Time in which a client must begin to take its answer.
+    pub write_timeout: Duration,
     /// Time for the work of a request, its wait for a free core included.
     pub work_timeout: Duration,
     /// Time for requests that are under way when the server is told to stop.
@@ -48,7 +56,8 @@ pub struct Limits {
 
 impl Default for Limits {
     /// 32 MB per body, 256 MB of bodies, 25 megapixels per image, 500 images and 250 megapixels per
-    /// request, 1 GB for images that are being decoded, 1,000 tasks, 4,096 connections.
+    /// request, 1 GB for images that are being decoded, 20 s and 512 MB per fit, 1,000 tasks of 1 GB together, 2,048 connections,
+    /// 1,024 of one client.
     fn default() -> Self {
         Limits {
             max_body: 32 << 20,
@@ -57,11 +66,15 @@ impl Default for Limits {
             request_pixels: 250_000_000,
             decode_budget: siskin_adapt::Intake::MEMORY,
             max_images: 500,
+            fit: siskin_adapt::FitLimits { seconds: 20.0, bytes: 512e6 },
             max_tasks: 1_000,
-            max_connections: 4_096,
+            task_memory: 1 << 30,
+            max_connections: 2_048,
+            max_peer_connections: 1_024,
             read_timeout: Duration::from_secs(20),
+            write_timeout: Duration::from_secs(10),
             work_timeout: Duration::from_secs(60),
-            shutdown_grace: Duration::from_secs(10),
+            shutdown_grace: Duration::from_secs(30),
         }
     }
 }

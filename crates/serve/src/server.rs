@@ -1,26 +1,17 @@
 //! The server itself: start, connections, stop.
 
 use crate::error::{Error, Result};
-use crate::{App, guard, handlers, metrics, options::Options, page, store::Tasks, work::Work};
+use crate::{
+    App, connections, guard, handlers, metrics, options::Options, page, room::Room, store::Tasks, work::Work,
+};
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use siskin_adapt::{Intake, Model};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::Semaphore;
-
-/// Bytes of the head of a request beyond which no more is read. The guard is stricter.
-const MAX_HEAD: usize = 64 << 10;
-/// Most header lines of a request.
-const MAX_HEADER_LINES: usize = 64;
+use tokio::net::TcpListener;
 
 /// A server that listens, but does not answer yet.
 pub struct Server {
@@ -43,33 +34,27 @@ pub struct Ready {
 }
 
 impl Server {
-    /// Checks the options, loads models and tasks, and listens.
-    pub async fn bind(options: &Options) -> Result<Server> {
+    /// Checks the options, loads models and tasks, and listens. `complain` is told of what fails on our side later.
+    pub async fn bind(options: &Options, complain: impl Fn(&str) + Send + Sync + 'static) -> Result<Server> {
         let address = options.address;
         if options.token.is_none() && !address.ip().is_loopback() {
             return Err(Error::TokenNeeded { address });
         }
         let models = options.models.iter().map(|name| Model::open(name));
         let models = models.collect::<siskin_adapt::Result<Vec<Model>>>()?;
-        let (tasks, notes) = Tasks::open(options.state.clone(), options.limits.max_tasks, &models)?;
+        let (tasks, notes) = Tasks::open(options.state.clone(), &options.limits, &models)?;
         let app = App {
             models,
             tasks,
             limits: options.limits,
-            work: Work::new(&options.limits),
+            work: Work::new(&options.limits).map_err(Error::Runtime)?,
+            bodies: Room::new(options.limits.body_budget.max(options.limits.max_body)),
             intake: Intake::new(options.limits.max_pixels, options.limits.decode_budget),
             metrics: metrics::Metrics::default(),
             guard: guard::Guard::new(options.token.as_deref()),
+            complain: Box::new(complain),
         };
-        let listen = || {
-            let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-            // A restart must not wait for connections of the last run to be forgotten.
-            #[cfg(unix)]
-            socket.set_reuseaddr(true)?;
-            socket.bind(address)?;
-            socket.listen(4096)
-        };
-        let listener = listen().map_err(|source| Error::Listen { address, source })?;
+        let listener = connections::listen(address)?;
         Ok(Server { listener, app: Arc::new(app), notes })
     }
 
@@ -85,44 +70,8 @@ impl Server {
 
     /// Answers until `stop`, then finishes what is under way, as long as the grace lasts.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let limits = self.app.limits;
-        let service = TowerToHyperService::new(routes(self.app));
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new())
-            .header_read_timeout(limits.read_timeout)
-            .max_buf_size(MAX_HEAD)
-            .max_headers(MAX_HEADER_LINES);
-        let graceful = GracefulShutdown::new();
-        let room = Arc::new(Semaphore::new(limits.max_connections));
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            let accepted = async {
-                // The semaphore is never closed.
-                let permit = room.clone().acquire_owned().await.ok();
-                (self.listener.accept().await, permit)
-            };
-            let (stream, permit) = tokio::select! {
-                () = &mut stop => break,
-                (accepted, permit) = accepted => match accepted {
-                    Ok((stream, _)) => (stream, permit),
-                    Err(_) => {
-                        // Out of file handles, or a connection that went away: others may do better in a moment.
-                        tokio::time::sleep(Duration::from_millis(20)).await;
-                        continue;
-                    }
-                },
-            };
-            // Answers are small: they must not wait for more.
-            let _ = stream.set_nodelay(true);
-            let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service.clone()));
-            tokio::spawn(async move {
-                // A connection that breaks concerns only its client.
-                let _ = connection.await;
-                drop(permit);
-            });
-        }
-        drop(self.listener);
-        let _ = tokio::time::timeout(limits.shutdown_grace, graceful.shutdown()).await;
+        let routes = routes(self.app.clone());
+        connections::serve(self.listener, &self.app, routes, stop).await;
     }
 }
 
@@ -144,16 +93,21 @@ fn routes(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Serves until Ctrl-C or SIGTERM. `ready` is called once the server listens.
-pub fn run(options: &Options, ready: impl FnOnce(&Ready)) -> Result<()> {
+/// Serves until `stop`. `ready` is called once the server listens, `complain` with what fails on our side later.
+pub fn run<S: Future<Output = ()>>(
+    options: &Options,
+    stop: impl FnOnce() -> std::io::Result<S>,
+    ready: impl FnOnce(&Ready),
+    complain: impl Fn(&str) + Send + Sync + 'static,
+) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(Error::Runtime)?;
     runtime.block_on(async {
-        let server = Server::bind(options).await?;
-        let stop = stopped()?;
+        let server = Server::bind(options, complain).await?;
+        let stop = stop().map_err(Error::Runtime)?;
         ready(&server.ready()?);
         server.serve(stop).await;
         Ok::<(), Error>(())
@@ -161,22 +115,4 @@ pub fn run(options: &Options, ready: impl FnOnce(&Ready)) -> Result<()> {
     // Work that outlived the grace is not waited for.
     runtime.shutdown_background();
     Ok(())
-}
-
-/// Ends with Ctrl-C, or with the signal by which systems stop services.
-fn stopped() -> Result<impl Future<Output = ()>> {
-    #[cfg(unix)]
-    let mut terminate = {
-        use tokio::signal::unix::{SignalKind, signal};
-        signal(SignalKind::terminate()).map_err(Error::Runtime)?
-    };
-    Ok(async move {
-        #[cfg(unix)]
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
-        }
-        #[cfg(not(unix))]
-        let _ = tokio::signal::ctrl_c().await;
-    })
 }

@@ -1,12 +1,16 @@
 //! The tasks of a server: in memory, and as files that survive it.
 
-use crate::error::{Answer, Error, Refusal, Result};
+mod folder;
+
+use crate::error::{Answer, Refusal, Result};
+use crate::options::Limits;
 use axum::http::StatusCode;
+use folder::Folder;
 use siskin_adapt::{Model, TaskClassifier};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A task with its place.
@@ -23,56 +27,95 @@ pub struct Entry {
     used: AtomicU64,
 }
 
+impl Entry {
+    fn bytes(&self) -> u64 {
+        self.task.shape().held_bytes(self.task.width()) as u64
+    }
+}
+
 /// All tasks.
 pub struct Tasks {
-    folder: Option<PathBuf>,
+    folder: Option<Folder>,
     most: usize,
-    entries: RwLock<BTreeMap<String, Arc<Entry>>>,
+    most_bytes: u64,
+    held: Mutex<Held>,
     clock: AtomicU64,
+}
+
+/// The tasks and the places that are promised to tasks on their way: together they stay within the bounds.
+#[derive(Default)]
+struct Held {
+    entries: BTreeMap<String, Arc<Entry>>,
+    bytes: u64,
+    promised: usize,
+    promised_bytes: u64,
+}
+
+impl Held {
+    fn insert(&mut self, entry: Arc<Entry>) {
+        self.bytes += entry.bytes();
+        self.entries.insert(entry.id.clone(), entry);
+    }
+
+    fn remove(&mut self, id: &str) {
+        if let Some(gone) = self.entries.remove(id) {
+            self.bytes -= gone.bytes();
+        }
+    }
+}
+
+/// A place that is promised to a task; given back when dropped.
+struct Place<'a> {
+    tasks: &'a Tasks,
+    bytes: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut held = self.tasks.lock();
+        held.promised -= 1;
+        held.promised_bytes -= self.bytes;
+    }
 }
 
 impl Tasks {
     /// Opens the folder and loads its tasks. Files that cannot be used stay where they are and are named.
-    pub fn open(folder: Option<PathBuf>, most: usize, models: &[Model]) -> Result<(Tasks, Vec<String>)> {
-        let mut entries = BTreeMap::new();
+    pub fn open(folder: Option<PathBuf>, limits: &Limits, models: &[Model]) -> Result<(Tasks, Vec<String>)> {
+        let (most, most_bytes) = (limits.max_tasks, limits.task_memory);
+        let mut held = Held::default();
         let mut notes = Vec::new();
+        let folder = folder.map(Folder::open).transpose()?;
         if let Some(folder) = &folder {
-            let io = |action, path: &Path| {
-                let path = path.to_owned();
-                move |source| Error::Io { action, path, source }
-            };
-            std::fs::create_dir_all(folder).map_err(io("create", folder))?;
-            let list = std::fs::read_dir(folder).map_err(io("list", folder))?;
-            for file in list {
-                let path = file.map_err(io("list", folder))?.path();
-                let id = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-                if path.extension().is_none_or(|e| e != "task") {
-                    continue;
-                }
-                match load(&path, models) {
+            for (id, path) in folder.list()? {
+                match folder::load(&path, models) {
                     Ok((task, model)) => {
                         let created = std::fs::metadata(&path).and_then(|m| m.modified()).map_or(0, seconds);
-                        let entry = Entry {
-                            id: id.clone(),
-                            task,
-                            model,
-                            kept: true,
-                            created,
-                            used: AtomicU64::new(0),
-                        };
-                        entries.insert(id, Arc::new(entry));
+                        let used = AtomicU64::new(0);
+                        let entry = Entry { id, task, model, kept: true, created, used };
+                        if held.bytes + entry.bytes() > most_bytes {
+                            notes.push(format!(
+                                "{} is left out: the tasks need too much memory",
+                                path.display()
+                            ));
+                        } else {
+                            held.insert(Arc::new(entry));
+                        }
                     }
                     Err(why) => notes.push(format!("{} is left out: {why}", path.display())),
                 }
             }
         }
-        let tasks = Tasks { folder, most, entries: RwLock::new(entries), clock: AtomicU64::new(1) };
+        let tasks = Tasks { folder, most, most_bytes, held: Mutex::new(held), clock: AtomicU64::new(1) };
         Ok((tasks, notes))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        // A poisoned lock means that another thread panicked; the map and its sums are changed together, last.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a task up; with `keep` it is written to the folder first. Blocking.
     pub fn add(&self, task: TaskClassifier, model: usize, keep: bool) -> Answer<Arc<Entry>> {
-        self.make_room()?;
         let tick = self.clock.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::now();
         let bytes = task.to_bytes()?;
@@ -81,77 +124,74 @@ impl Tasks {
         hasher.update(&bytes).update(&since.to_le_bytes()).update(&tick.to_le_bytes());
         let id = hasher.finalize().to_hex()[..16].to_string();
         let kept = keep && self.folder.is_some();
-        if let Some(path) = self.path(&id).filter(|_| kept) {
-            task.save(&path)?;
-        }
         let created = seconds(now);
-        let entry =
-            Arc::new(Entry { id: id.clone(), task, model, kept, created, used: AtomicU64::new(tick) });
-        self.entries.write().unwrap_or_else(PoisonError::into_inner).insert(id, entry.clone());
+        let entry = Arc::new(Entry { id, task, model, kept, created, used: AtomicU64::new(tick) });
+        let place = self.promise(entry.bytes())?;
+        if let Some(folder) = self.folder.as_ref().filter(|_| kept) {
+            folder.save(&entry.id, &bytes)?;
+        }
+        let mut held = self.lock();
+        held.insert(entry.clone());
+        drop(held);
+        drop(place);
         Ok(entry)
     }
 
-    /// Where there are as many tasks as may be, the one that is not kept and was used longest ago makes room.
-    fn make_room(&self) -> Answer<()> {
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() < self.most {
-            return Ok(());
-        }
-        let oldest = entries.values().filter(|e| !e.kept).min_by_key(|e| e.used.load(Ordering::Relaxed));
-        match oldest.map(|e| e.id.clone()) {
-            Some(id) => {
-                entries.remove(&id);
-                Ok(())
+    /// A place for a task of so many bytes. Where there is none, tasks that are not kept make room, the one first that was
+    /// used longest ago.
+    fn promise(&self, bytes: u64) -> Answer<Place<'_>> {
+        let mut held = self.lock();
+        loop {
+            let (count, all) = (held.entries.len() + held.promised, held.bytes + held.promised_bytes);
+            if count < self.most && all + bytes <= self.most_bytes {
+                held.promised += 1;
+                held.promised_bytes += bytes;
+                return Ok(Place { tasks: self, bytes });
             }
-            None => {
-                let why =
-                    format!("there are {} tasks already, as many as may be; delete some", entries.len());
-                Err(Refusal::new(StatusCode::CONFLICT, why))
-            }
+            let loose = held.entries.values().filter(|e| !e.kept);
+            let oldest = loose.min_by_key(|e| e.used.load(Ordering::Relaxed)).map(|e| e.id.clone());
+            let Some(id) = oldest else {
+                let why = match count < self.most {
+                    false => format!("there are {count} tasks already, as many as may be; delete some"),
+                    true => format!(
+                        "the tasks take {} MB already, and this one {}; at most {} are taken. Delete some",
+                        all >> 20,
+                        bytes >> 20,
+                        self.most_bytes >> 20
+                    ),
+                };
+                return Err(Refusal::new(StatusCode::CONFLICT, why));
+            };
+            held.remove(&id);
         }
     }
 
     pub fn get(&self, id: &str) -> Answer<Arc<Entry>> {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries.get(id).ok_or_else(|| unknown(id))?;
+        let held = self.lock();
+        let entry = held.entries.get(id).ok_or_else(|| unknown(id))?;
         entry.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         Ok(entry.clone())
     }
 
     pub fn all(&self) -> Vec<Arc<Entry>> {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.lock().entries.values().cloned().collect()
     }
 
     pub fn len(&self) -> usize {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.lock().entries.len()
     }
 
     /// Forgets a task and its file. Blocking.
     pub fn delete(&self, id: &str) -> Answer<()> {
-        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries.get(id).ok_or_else(|| unknown(id))?.clone();
+        let mut held = self.lock();
+        let kept = held.entries.get(id).ok_or_else(|| unknown(id))?.kept;
         // The file first: a task that is gone must not come back after a restart.
-        if let Some(path) = self.path(id).filter(|_| entry.kept) {
-            std::fs::remove_file(&path).map_err(|e| {
-                let why = format!("the file of task {id} cannot be removed: {e}");
-                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why)
-            })?;
+        if let Some(folder) = self.folder.as_ref().filter(|_| kept) {
+            folder.remove(id)?;
         }
-        entries.remove(id);
+        held.remove(id);
         Ok(())
     }
-
-    fn path(&self, id: &str) -> Option<PathBuf> {
-        self.folder.as_ref().map(|folder| folder.join(format!("{id}.task")))
-    }
-}
-
-fn load(path: &Path, models: &[Model]) -> std::result::Result<(TaskClassifier, usize), String> {
-    let task = TaskClassifier::load(path).map_err(|e| e.to_string())?;
-    let wanted = task.model().ok_or("it was made from vectors, this server takes images")?;
-    let found = models.iter().position(|model| model.hash() == wanted.hash);
-    let model = found.ok_or_else(|| format!("its model {} is not served", wanted.name))?;
-    Ok((task, model))
 }
 
 fn unknown(id: &str) -> Refusal {

@@ -1,104 +1,207 @@
-//! What may run at the same time: bodies in memory, and work on the cores.
+//! Work on the cores, in turns: nobody keeps a core longer than a turn, and what costs much does not keep what costs little
+//! waiting.
 
 use crate::error::{Answer, Refusal};
 use crate::options::Limits;
 use axum::http::StatusCode;
-use std::sync::Arc;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// Bodies are counted in pieces of this many bytes.
-const PIECE: usize = 1024;
+/// A request that is expected to take more seconds than this, or has taken more, is heavy.
+const LIGHT: f64 = 0.25;
 
-/// The two queues.
+/// Two lanes: the system shares the cores between them, whatever waits in either.
 pub struct Work {
-    cores: Arc<Semaphore>,
-    bodies: Arc<Semaphore>,
-    most_pieces: usize,
+    light: Lane,
+    heavy: Lane,
     wait: Duration,
 }
 
+/// Pools of threads, each for one turn at a time.
+#[derive(Clone)]
+struct Lane {
+    free: Arc<Semaphore>,
+    pools: Arc<Mutex<Vec<Arc<ThreadPool>>>>,
+}
+
+impl Lane {
+    fn new(name: &'static str, pools: usize, threads: usize) -> Result<Lane, rayon::ThreadPoolBuildError> {
+        let pool = |i| {
+            let named = move |t| format!("{name} {i}.{t}");
+            ThreadPoolBuilder::new().num_threads(threads).thread_name(named).build().map(Arc::new)
+        };
+        let pools = (0..pools).map(pool).collect::<Result<Vec<_>, _>>()?;
+        Ok(Lane { free: Arc::new(Semaphore::new(pools.len())), pools: Arc::new(Mutex::new(pools)) })
+    }
+
+    fn take(&self) -> Option<Arc<ThreadPool>> {
+        // A poisoned lock means that another thread panicked; a list of pools is still one.
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn give_back(&self, pool: Arc<ThreadPool>) {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).push(pool);
+    }
+}
+
 impl Work {
-    pub fn new(limits: &Limits) -> Work {
+    pub fn new(limits: &Limits) -> std::io::Result<Work> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let pieces = limits.body_budget.max(limits.max_body).div_ceil(PIECE);
-        Work {
-            cores: Arc::new(Semaphore::new(cores)),
-            bodies: Arc::new(Semaphore::new(pieces)),
-            most_pieces: pieces,
-            wait: limits.work_timeout,
+        let lanes = || {
+            // A light turn has one thread: its time does not depend on what else runs.
+            Ok((Lane::new("light", cores.max(2), 1)?, Lane::new("heavy", 2, cores.div_ceil(2))?))
+        };
+        let (light, heavy) = lanes().map_err(|e: rayon::ThreadPoolBuildError| std::io::Error::other(e))?;
+        Ok(Work { light, heavy, wait: limits.work_timeout })
+    }
+
+    /// The work of one request that will take about so many seconds of one core.
+    pub fn job(&self, seconds: f64) -> Job<'_> {
+        Job { work: self, started: Instant::now(), expected: seconds, used: Duration::ZERO }
+    }
+}
+
+/// The work of one request.
+pub struct Job<'a> {
+    work: &'a Work,
+    started: Instant,
+    expected: f64,
+    used: Duration,
+}
+
+/// Tells a turn that nobody waits for it any more, also where the request is dropped with its connection.
+struct Late(Arc<AtomicBool>);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Job<'_> {
+    /// Runs `turn` as soon as its lane has a thread for it. It should be short, or look at its flag often: the flag is set
+    /// when the time of the request is over or its client is gone. Its thread is kept until it ends.
+    pub async fn turn<T: Send + 'static>(
+        &mut self,
+        turn: impl FnOnce(&AtomicBool) -> Answer<T> + Send + 'static,
+    ) -> Answer<T> {
+        let (lane, permit) = self.wait().await?;
+        let pool = lane.take().ok_or_else(broken)?;
+        let late = Late(Arc::new(AtomicBool::new(false)));
+        let (flag, (done, answer)) = (late.0.clone(), oneshot::channel());
+        let begun = Instant::now();
+        let runs_in = pool.clone();
+        runs_in.spawn(move || {
+            let result = catch_unwind(AssertUnwindSafe(|| turn(&flag)));
+            lane.give_back(pool);
+            drop(permit);
+            // Nobody may be there to hear it.
+            let _ = done.send(result);
+        });
+        let answered = tokio::time::timeout(self.left(), answer).await;
+        self.used += begun.elapsed();
+        match answered {
+            Ok(Ok(Ok(answer))) => answer,
+            Ok(_) => Err(broken()),
+            Err(_) => Err(self.too_long()),
         }
     }
 
-    /// Room for a body of `bytes`, held until dropped.
-    pub async fn body(&self, bytes: usize) -> Answer<OwnedSemaphorePermit> {
-        let pieces = bytes.div_ceil(PIECE).clamp(1, self.most_pieces) as u32;
-        let room = self.bodies.clone().acquire_many_owned(pieces);
-        match tokio::time::timeout(self.wait, room).await {
-            Ok(Ok(permit)) => Ok(permit),
+    fn left(&self) -> Duration {
+        self.work.wait.saturating_sub(self.started.elapsed())
+    }
+
+    async fn wait(&self) -> Answer<(Lane, OwnedSemaphorePermit)> {
+        let heavy = self.expected.max(self.used.as_secs_f64()) > LIGHT;
+        let lane = if heavy { &self.work.heavy } else { &self.work.light };
+        match tokio::time::timeout(self.left(), lane.free.clone().acquire_owned()).await {
+            Ok(Ok(permit)) => Ok((lane.clone(), permit)),
             _ => Err(busy()),
         }
     }
 
-    /// Runs `job` on a thread for blocking work as soon as a core is free. A job that takes too long is answered for and
-    /// told so by its flag; it keeps its core until it ends.
-    pub async fn run<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&AtomicBool) -> Answer<T> + Send + 'static,
-    ) -> Answer<T> {
-        let started = tokio::time::Instant::now();
-        let core = match tokio::time::timeout(self.wait, self.cores.clone().acquire_owned()).await {
-            Ok(Ok(core)) => core,
-            _ => return Err(busy()),
-        };
-        let late = Arc::new(AtomicBool::new(false));
-        let told = late.clone();
-        let job = tokio::task::spawn_blocking(move || {
-            let answer = job(&told);
-            drop(core);
-            answer
-        });
-        match tokio::time::timeout(self.wait.saturating_sub(started.elapsed()), job).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => {
-                Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the work failed in an unforeseen way"))
-            }
-            Err(_) => {
-                late.store(true, Ordering::Relaxed);
-                let why = format!("the work took longer than {} s; send less at a time", self.wait.as_secs());
-                Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why))
-            }
-        }
+    fn too_long(&self) -> Refusal {
+        let why = format!("the work took longer than {} s; send less at a time", self.work.wait.as_secs());
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why)
     }
 }
 
-fn busy() -> Refusal {
+pub fn busy() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server is busy; try again")
+}
+
+fn broken() -> Refusal {
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the work failed in an unforeseen way")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn work_that_takes_too_long_is_told_to_stop() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let limits = Limits { work_timeout: Duration::from_millis(50), ..Limits::default() };
-        let work = Work::new(&limits);
+    fn work(wait: Duration) -> Work {
+        Work::new(&Limits { work_timeout: wait, ..Limits::default() }).unwrap()
+    }
+
+    /// Runs until it is told to stop.
+    fn endless(late: &AtomicBool) -> Answer<()> {
+        while !late.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn work_that_takes_too_long_is_told_to_stop_and_its_thread_is_free_again() {
+        let work = work(Duration::from_millis(50));
+        for _ in 0..20 {
+            let answer = work.job(0.0).turn(endless).await;
+            assert_eq!(answer.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let endless = Work::new(&Limits { work_timeout: Duration::MAX, ..Limits::default() }).unwrap();
+        assert_eq!(endless.job(0.0).turn(|_| Ok(7)).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_dropped_stops_its_work() {
+        let work = work(Duration::from_secs(60));
         let ended = Arc::new(Semaphore::new(0));
         let told = ended.clone();
-        let answer = runtime.block_on(work.run(move |late| {
-            while !late.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+        let mut job = work.job(0.0);
+        let turn = job.turn(move |late| {
+            endless(late)?;
             told.add_permits(1);
             Ok(())
-        }));
-        assert_eq!(answer.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
-        // Without the flag the job would never end.
-        assert!(runtime.block_on(ended.acquire()).is_ok());
-        let endless = Limits { work_timeout: Duration::MAX, ..Limits::default() };
-        assert_eq!(runtime.block_on(Work::new(&endless).run(|_| Ok(7))).unwrap(), 7);
+        });
+        assert!(tokio::time::timeout(Duration::from_millis(20), turn).await.is_err());
+        // Without the flag the turn would never end.
+        assert!(tokio::time::timeout(Duration::from_secs(5), ended.acquire()).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn heavy_work_does_not_keep_light_work_waiting() {
+        let work = Arc::new(work(Duration::from_secs(5)));
+        let heavy: Vec<_> = (0..10)
+            .map(|_| {
+                let work = work.clone();
+                tokio::spawn(async move { work.job(10.0).turn(endless).await })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let light = async { work.job(0.01).turn(|_| Ok(())).await };
+        assert!(tokio::time::timeout(Duration::from_secs(1), light).await.unwrap().is_ok());
+        heavy.iter().for_each(tokio::task::JoinHandle::abort);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_and_takes_no_thread_away() {
+        let work = work(Duration::from_secs(5));
+        for _ in 0..20 {
+            let answer: Answer<()> = work.job(0.0).turn(|_| panic!("on purpose")).await;
+            assert_eq!(answer.unwrap_err().status, StatusCode::INTERNAL_SERVER_ERROR);
+        }
     }
 }

@@ -406,6 +406,17 @@ impl Config {
         if let Some((key, _)) = at_least_one.iter().find(|(_, value)| *value == 0) {
             return Err(Error::Config(format!("{key} = 0: it must be at least 1")));
         }
+        let at_most = [
+            ("data.image_size", self.data.image_size as u64, 1_024),
+            ("episode.way", self.episode.way as u64, 1_000),
+            ("episode.shot", self.episode.shot as u64, 1_000),
+            ("episode.query", self.episode.query as u64, 1_000),
+            ("train.episodes_per_step", self.train.episodes_per_step, 10_000),
+            ("test.query", self.test.query as u64, 1_000),
+        ];
+        if let Some((key, value, most)) = at_most.iter().find(|(_, value, most)| value > most) {
+            return Err(Error::Config(format!("{key} = {value}: it must be at most {most}")));
+        }
         if self.episode.way < 2 {
             return Err(Error::Config(format!("episode.way = {}: it must be at least 2", self.episode.way)));
         }

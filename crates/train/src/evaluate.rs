@@ -116,10 +116,11 @@ fn embed_until(
     for batch in items.chunks(BATCH) {
         go_on(stop)?;
         let mut pixels = vec![0.0; batch.len() * transform.len()];
-        pixels.par_chunks_exact_mut(transform.len()).zip(batch).for_each(|(out, &item)| {
+        pixels.par_chunks_exact_mut(transform.len()).zip(batch).try_for_each(|(out, &item)| {
             // The evaluation transform draws no random number.
-            transform.apply(&data.image(item), &mut stream(0, "evaluate", 0), out);
-        });
+            transform.apply(&data.image(item)?, &mut stream(0, "evaluate", 0), out);
+            Ok::<(), siskin_data::Error>(())
+        })?;
         let shape = [batch.len(), transform.channels.count(), size, size];
         parts.push(method.embed(Images::new(&pixels, shape).map_err(siskin_methods::Error::from)?)?);
     }

@@ -99,9 +99,15 @@ impl Page<'_> {
     fn episode(&self) -> Result<Block> {
         let (episode, answer, split) = self.example;
         let transform = &self.model.data.test_transform;
-        let classes = episode.classes.iter().map(|class| PlotClass {
-            name: split.items.classes()[class.class].name.clone(),
-            support: class.support.iter().map(|&item| thumbnail(split, transform, item)).collect(),
+        let classes = episode.classes.iter().map(|class| {
+            Ok(PlotClass {
+                name: split.items.classes()[class.class].name.clone(),
+                support: class
+                    .support
+                    .iter()
+                    .map(|&item| thumbnail(split, transform, item))
+                    .collect::<Result<_>>()?,
+            })
         });
         let probabilities = answer.prediction.probabilities.chunks_exact(answer.prediction.way);
         let all: Vec<(usize, usize, &[f64])> = episode
@@ -119,14 +125,12 @@ impl Page<'_> {
         });
         let plot = EpisodePlot {
             title: "Support images of each class, queries below".into(),
-            classes: classes.collect(),
+            classes: classes.collect::<Result<_>>()?,
             queries: queries
-                .map(|(label, item, p)| PlotQuery {
-                    image: thumbnail(split, transform, item),
-                    label,
-                    probs: p.to_vec(),
+                .map(|(label, item, p)| {
+                    Ok(PlotQuery { image: thumbnail(split, transform, item)?, label, probs: p.to_vec() })
                 })
-                .collect(),
+                .collect::<Result<_>>()?,
         };
         let svg = plot.svg().map_err(|e| Error::Run(format!("the example episode cannot be drawn: {e}")))?;
         Ok(Block::Chart { svg, caption: String::new() })
@@ -162,12 +166,12 @@ impl Page<'_> {
 }
 
 /// An item as the network sees it, before normalisation.
-fn thumbnail(split: &Split, transform: &Transform, item: usize) -> Thumbnail {
-    match &split.items {
+fn thumbnail(split: &Split, transform: &Transform, item: usize) -> Result<Thumbnail> {
+    Ok(match &split.items {
         Items::Images(data) => {
-            let image = transform.pixels(&data.image(item), &mut stream(0, "evaluate", 0));
+            let image = transform.pixels(&data.image(item)?, &mut stream(0, "evaluate", 0));
             Thumbnail { width: image.width, height: image.height, pixels: image.pixels }
         }
         Items::Embeddings(_) => Thumbnail { width: 1, height: 1, pixels: vec![128] },
-    }
+    })
 }

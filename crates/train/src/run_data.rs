@@ -49,7 +49,8 @@ impl RunData {
         let train = self.split(SplitName::Train);
         let Items::Images(data) = &train.items else { return false };
         let coloured = |item: usize| {
-            let image = data.image(item);
+            // Damaged pixels have no colours; that they are damaged is reported where they are used.
+            let Ok(image) = data.image(item) else { return false };
             image.channels == 3 && image.pixels.chunks_exact(3).any(|p| p[0] != p[1] || p[1] != p[2])
         };
         let mut first = train.classes.iter().filter_map(|class| class.items.first());

@@ -13,6 +13,7 @@ use crate::atomic;
 use crate::config::Config;
 use crate::error::{Error, Result, io};
 use serde::Serialize;
+use siskin_data::files::Lock;
 use siskin_nn::Hardware;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -67,6 +68,7 @@ impl RunFolder {
             )));
         }
         std::fs::create_dir_all(path).map_err(io("create the run folder", path))?;
+        let _lock = Lock::take(path).map_err(io("use the run folder", path))?;
         atomic::write(&path.join("config.toml"), config.to_toml().as_bytes())?;
         let fused = config.backbone.fused && config.backbone.device == Hardware::Cpu;
         let kernels = if fused { siskin_cpu::Isa::detect().name() } else { "burn" };
@@ -139,6 +141,8 @@ impl RunFolder {
 /// Appends lines to `metrics.jsonl`.
 pub struct Metrics {
     file: BufWriter<File>,
+    /// One process trains in a folder at a time.
+    _lock: Lock,
     path: PathBuf,
     bytes: u64,
 }
@@ -146,6 +150,7 @@ pub struct Metrics {
 impl Metrics {
     /// Opens the file and cuts it to `bytes`: what a stopped run wrote after its last checkpoint is done again.
     pub fn open(folder: &RunFolder, bytes: u64) -> Result<Metrics> {
+        let lock = Lock::take(&folder.0).map_err(io("use the run folder", &folder.0))?;
         let path = folder.0.join("metrics.jsonl");
         let open = || {
             let mut file = OpenOptions::new().create(true).write(true).truncate(false).open(&path)?;
@@ -164,7 +169,7 @@ impl Metrics {
                 path.display()
             )));
         }
-        Ok(Metrics { file: BufWriter::new(file), path, bytes })
+        Ok(Metrics { file: BufWriter::new(file), _lock: lock, path, bytes })
     }
 
     /// One line.

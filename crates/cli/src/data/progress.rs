@@ -21,7 +21,7 @@ impl Bar {
 impl Progress for Bar {
     fn begin(&self, what: &str, total: u64) {
         let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} ({eta})");
-        let bar = ProgressBar::new(total).with_message(what.to_owned());
+        let bar = ProgressBar::new(total).with_message(crate::out::visible(what).into_owned());
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         self.with(|slot| *slot = Some(bar));
     }
@@ -36,8 +36,8 @@ impl Progress for Bar {
 
     fn note(&self, message: &str) {
         self.with(|slot| match slot {
-            Some(bar) => bar.suspend(|| eprintln!("{message}")),
-            None => eprintln!("{message}"),
+            Some(bar) => bar.suspend(|| tell!("{message}")),
+            None => tell!("{message}"),
         });
     }
 }

@@ -111,6 +111,7 @@ fn write_random(opened: &Opened, make: &[usize], seed: u64, out: &std::path::Pat
     }
     let splits = Scheme::at_random(classes, train, val, seed).apply(&opened.items);
     let text = serde_json::to_string_pretty(&names(&splits))?;
-    std::fs::write(out, text + "\n").with_context(|| format!("cannot write {}", out.display()))?;
+    siskin_data::files::write(out, (text + "\n").as_bytes())
+        .with_context(|| format!("cannot write {}", out.display()))?;
     show(&format!("written to {}", out.display()), &splits, false)
 }

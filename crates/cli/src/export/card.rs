@@ -49,7 +49,7 @@ pub fn measure(
         validation.push(shape);
     }
     progress("measuring on test classes");
-    let (test, looks) = (Some(test_facts(run)?), training_looks(run));
+    let (test, looks) = (Some(test_facts(run)?), training_looks(run)?);
     Ok(Card { name: name.into(), validation, test, looks, ..model.card().clone() })
 }
 
@@ -109,13 +109,13 @@ pub fn of_shape(
 }
 
 /// What the training images look like, by a part of them spread over all classes.
-fn training_looks(run: &TrainedModel) -> Option<Looks> {
+fn training_looks(run: &TrainedModel) -> anyhow::Result<Option<Looks>> {
     let split = run.data.split(SplitName::Train);
-    let Items::Images(data) = &split.items else { return None };
+    let Items::Images(data) = &split.items else { return Ok(None) };
     let items: Vec<usize> = split.classes.iter().flat_map(|class| class.items.iter().copied()).collect();
     let step = items.len().div_ceil(LOOKED_AT).max(1);
-    let looks: Vec<Look> = items.par_iter().step_by(step).map(|&item| Look::of(&data.image(item))).collect();
-    Looks::of(&looks)
+    let looks = items.par_iter().step_by(step).map(|&item| Ok(Look::of(&data.image(item)?)));
+    Ok(Looks::of(&looks.collect::<siskin_data::Result<Vec<Look>>>()?))
 }
 
 /// Accuracy and calibration by the run's test protocol.

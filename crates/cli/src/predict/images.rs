@@ -23,7 +23,7 @@ pub fn answer(args: &Args, question: &Question<'_>, printer: &mut dyn Printer) -
         }
         let views: Vec<&View> = batch.iter().filter_map(|input| input.view.as_ref().ok()).collect();
         if let Some(mismatch) = model.mismatch(views.iter().map(|view| &view.look)).filter(|_| !warned) {
-            eprintln!("WARNING: {mismatch}");
+            tell!("WARNING: {mismatch}");
             warned = true;
         }
         let answers = match views.is_empty() {

@@ -69,7 +69,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let task = TaskClassifier::load(&args.task)?;
     let rules = Rules { level: args.level, abstain: args.abstain, min_probability: args.min_probability };
     let thresholds = task.thresholds(&rules)?;
-    thresholds.notes().iter().for_each(|note| eprintln!("note: {note}"));
+    thresholds.notes().iter().for_each(|note| tell!("note: {note}"));
     let out = BufWriter::new(std::io::stdout().lock());
     let mut printer: Box<dyn Printer> = match args.format {
         Format::Table => Box::new(table::Table::new(out, rules.level)),
@@ -91,7 +91,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
         Ok(Counts { bad: 0, .. }) => Ok(()),
         Ok(Counts { rows, bad }) => {
-            eprintln!("{bad} of {rows} could not be read; their rows say why.");
+            tell!("{bad} of {rows} could not be read; their rows say why.");
             Ok(())
         }
     }

@@ -2,6 +2,7 @@
 
 use super::printer::{Printer, Row};
 use super::{Out, shortened};
+use crate::out::Visible;
 use siskin_adapt::{NamedAnswer, Neighbour, percent};
 use std::io::Write;
 
@@ -12,14 +13,14 @@ const SHOWN: usize = 5;
 
 /// The table.
 pub struct Table<'a> {
-    out: Out<'a>,
+    out: Visible<Out<'a>>,
     level: f64,
     widths: Option<[usize; 3]>,
 }
 
 impl<'a> Table<'a> {
     pub fn new(out: Out<'a>, level: f64) -> Table<'a> {
-        Table { out, level, widths: None }
+        Table { out: Visible(out), level, widths: None }
     }
 
     fn begin(&mut self, rows: &[Row]) -> std::io::Result<[usize; 3]> {

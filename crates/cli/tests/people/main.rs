@@ -1,5 +1,6 @@
 //! `siskin adapt`, `predict` and `serve` as a person or a program meets them, with the embedded model.
 
+mod attacked;
 mod folders;
 mod helpers;
 mod hostile;

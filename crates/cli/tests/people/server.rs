@@ -28,9 +28,15 @@ impl Server {
     }
 
     /// The number of its process.
-    #[cfg(target_os = "linux")]
+    #[cfg(unix)]
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// How it ended by itself.
+    #[cfg(unix)]
+    pub fn wait(&mut self) -> std::process::ExitStatus {
+        self.child.wait().unwrap()
     }
 
     pub fn ask(&self, method: &str, path: &str, extra: &str, body: &[u8]) -> (u16, String) {

@@ -9,12 +9,16 @@
 pub(crate) mod build;
 pub(crate) mod pack;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::fault::BadFile;
+use crate::files::{self, Lock};
+use crate::progress::Progress;
 use crate::split::Scheme;
 use crate::{Error, Result};
+
+/// Most bytes of a small file.
+const MOST_JSON: u64 = 256 << 20;
 
 /// A folder of packs.
 #[derive(Debug, Clone)]
@@ -69,8 +73,7 @@ impl Cache {
 
     /// The record of a source with this stamp, if there is one that can be read.
     pub(crate) fn record(&self, stamp: &blake3::Hash) -> Option<Record> {
-        let text = std::fs::read(self.record_path(stamp)).ok()?;
-        serde_json::from_slice(&text).ok()
+        self.read_json(&self.record_path(stamp))
     }
 
     fn record_path(&self, stamp: &blake3::Hash) -> PathBuf {
@@ -88,25 +91,26 @@ impl Cache {
         pack::pack_path(&self.folder.join("packs"), &record.pack)
     }
 
-    /// Writes a small file so that it is there whole or not at all.
+    /// Writes a small file so that it is there whole or not at all: the checksum of its JSON, and the JSON.
     pub(crate) fn store_json(&self, path: &Path, value: &impl serde::Serialize) -> Result<()> {
-        let folder = path.parent().unwrap_or(&self.folder);
-        let io = |source| Error::io("write", path, source);
-        let json = serde_json::to_vec_pretty(value)
+        let json = serde_json::to_string_pretty(value)
             .map_err(|e| Error::BadCache { path: path.to_owned(), reason: e.to_string() })?;
-        let mut temp = tempfile::Builder::new().prefix("writing-").tempfile_in(folder).map_err(io)?;
-        temp.write_all(&json).map_err(io)?;
-        temp.as_file().sync_all().map_err(io)?;
-        temp.persist(path).map_err(|e| io(e.error))?;
-        sync_folder(folder)
+        let text = format!("{}\n{json}\n", blake3::hash(json.as_bytes()));
+        files::write(path, text.as_bytes()).map_err(|source| Error::io("write", path, source))
     }
-}
 
-/// Makes a rename last through a power cut, where the system can.
-fn sync_folder(folder: &Path) -> Result<()> {
-    if cfg!(unix) {
-        let file = std::fs::File::open(folder).map_err(|source| Error::io("open", folder, source))?;
-        file.sync_all().map_err(|source| Error::io("write", folder, source))?;
+    /// What [`Cache::store_json`] wrote; nothing if it is not there, or damaged.
+    pub(crate) fn read_json<T: serde::de::DeserializeOwned>(&self, path: &Path) -> Option<T> {
+        let text = String::from_utf8(files::read(path, MOST_JSON).ok()?).ok()?;
+        let (sum, json) = text.strip_suffix('\n')?.split_once('\n')?;
+        (blake3::hash(json.as_bytes()).to_hex().as_str() == sum).then(|| serde_json::from_str(json).ok())?
     }
-    Ok(())
+
+    /// Keeps others from reading the same source into the cache at the same time: they wait, and then find it there.
+    pub(crate) fn lock(&self, progress: &dyn Progress) -> Result<Lock> {
+        let room = self.room("sources")?;
+        let waiting =
+            || progress.note("Another siskin is reading data into this cache; waiting for its end.");
+        Lock::wait(&room, waiting).map_err(|source| Error::io("lock", &room, source))
+    }
 }

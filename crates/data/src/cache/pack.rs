@@ -8,20 +8,24 @@
 //! 24  bytes of the index    u64
 //! 32  blake3 of the index   32 bytes
 //! 64  pixels, image after image, row-major, channels interleaved
-//! ..  index, JSON: classes, and for each image name, offset, size and hash
+//! ..  index, JSON: classes, and for each image name, offset, size, hash of its file and checksum of its pixels
 //! ```
+//!
+//! The index is checked when the pack is opened, the pixels of an image when it is first asked for.
 
 use std::fs::File;
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::dataset::{Entry, Pixels, hash_of_files};
+use crate::files::Draft;
 use crate::{Class, Dataset, Error, Image, Result};
 
 const MAGIC: &[u8; 8] = b"SISKPACK";
 /// Raised whenever the format or the decoding changes.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Where the pixels begin.
 pub(crate) const PIXELS_AT: u64 = 64;
 
@@ -34,6 +38,8 @@ struct Index {
     sizes: Vec<(u32, u32, u8)>,
     /// Hexadecimal.
     hashes: Vec<String>,
+    /// Of the pixels: see [`checksum`].
+    sums: Vec<u64>,
 }
 
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
@@ -50,6 +56,13 @@ pub(crate) struct Stored {
     offset: u64,
     size: (u32, u32, u8),
     hash: blake3::Hash,
+    sum: u64,
+}
+
+/// The first eight bytes of the blake3 of an image's pixels.
+fn checksum(pixels: &[u8]) -> u64 {
+    let hash = blake3::hash(pixels);
+    u64::from_le_bytes(std::array::from_fn(|i| hash.as_bytes()[i]))
 }
 
 /// Name, domain (empty: the name of the data set) and named images of a class.
@@ -58,16 +71,16 @@ pub(crate) type StoredClass = (String, String, Vec<(String, Stored)>);
 /// Writes a pack beside its final place, and moves it there when it is whole.
 pub(crate) struct PackWriter {
     folder: PathBuf,
-    file: BufWriter<tempfile::NamedTempFile>,
+    file: BufWriter<Draft>,
     end: u64,
 }
 
 impl PackWriter {
     /// Begins a pack in `folder`.
     pub fn new(folder: &Path) -> Result<Self> {
-        let temp = tempfile::Builder::new().prefix("writing-").tempfile_in(folder);
-        let temp = temp.map_err(|source| Error::io("create a file in", folder, source))?;
-        let mut file = BufWriter::with_capacity(1 << 20, temp);
+        let draft =
+            Draft::create(folder, false).map_err(|source| Error::io("create a file in", folder, source))?;
+        let mut file = BufWriter::with_capacity(1 << 20, draft);
         file.write_all(&[0; PIXELS_AT as usize]).map_err(|source| Error::io("write in", folder, source))?;
         Ok(PackWriter { folder: folder.to_owned(), file, end: PIXELS_AT })
     }
@@ -77,7 +90,8 @@ impl PackWriter {
         self.write(&image.pixels)?;
         let offset = self.end;
         self.end += image.pixels.len() as u64;
-        Ok(Stored { offset, size: (image.width, image.height, image.channels), hash })
+        let sum = checksum(&image.pixels);
+        Ok(Stored { offset, size: (image.width, image.height, image.channels), hash, sum })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -94,6 +108,7 @@ impl PackWriter {
                 index.offsets.push(stored.offset);
                 index.sizes.push(stored.size);
                 index.hashes.push(stored.hash.to_hex().to_string());
+                index.sums.push(stored.sum);
             }
         }
         let json = serde_json::to_vec(&index)
@@ -111,12 +126,9 @@ impl PackWriter {
         let key = index_hash.to_hex()[..32].to_owned();
         let target = pack_path(&self.folder, &key);
         let io = |source| Error::io("write", &target, source);
-        let mut temp = self.file.into_inner().map_err(|e| io(e.into_error()))?;
-        temp.seek(SeekFrom::Start(0)).map_err(io)?;
-        temp.write_all(&header).map_err(io)?;
-        temp.as_file().sync_all().map_err(io)?;
-        temp.persist(&target).map_err(|e| io(e.error))?;
-        super::sync_folder(&self.folder)?;
+        let mut draft = self.file.into_inner().map_err(|e| io(e.into_error()))?;
+        draft.overwrite_start(&header).map_err(io)?;
+        draft.place(&target).map_err(io)?;
         Ok(key)
     }
 }
@@ -156,7 +168,7 @@ pub(crate) fn open(path: &Path, name: &str) -> Result<Dataset> {
     let index: Index = serde_json::from_slice(json).map_err(|e| bad(&format!("its index: {e}")))?;
     let count = index.names.len();
     let images: usize = index.classes.iter().map(|c| c.images).sum();
-    if [index.offsets.len(), index.sizes.len(), index.hashes.len(), images] != [count; 4] {
+    if [index.offsets.len(), index.sizes.len(), index.hashes.len(), index.sums.len(), images] != [count; 5] {
         return Err(bad("the columns of its index differ in length"));
     }
     let mut entries = Vec::with_capacity(count);
@@ -168,7 +180,17 @@ pub(crate) fn open(path: &Path, name: &str) -> Result<Dataset> {
         }
         let hash =
             blake3::Hash::from_hex(&hash).map_err(|_| bad(&format!("the image {name} has no hash")))?;
-        entries.push(Entry { name, offset: offset as usize, width, height, channels, turns: 0, hash });
+        let stored = entries.len();
+        entries.push(Entry {
+            name,
+            offset: offset as usize,
+            stored,
+            width,
+            height,
+            channels,
+            turns: 0,
+            hash,
+        });
     }
     let mut classes = Vec::with_capacity(index.classes.len());
     let mut start = 0;
@@ -178,7 +200,36 @@ pub(crate) fn open(path: &Path, name: &str) -> Result<Dataset> {
         start += class.images;
     }
     let content_hash = hash_of_files(&classes, &entries);
-    Dataset::from_parts(name.to_owned(), classes, entries, Pixels::Mapped(Arc::new(map)), content_hash)
+    let checked = (0..count).map(|_| AtomicBool::new(false)).collect();
+    let pixels = Mapped { map, path: path.to_owned(), sums: index.sums, checked };
+    Dataset::from_parts(name.to_owned(), classes, entries, Pixels::Mapped(Arc::new(pixels)), content_hash)
+}
+
+/// The pixels of a pack, mapped. Those of an image are compared with their checksum once, when they are first asked for.
+#[derive(Debug)]
+pub(crate) struct Mapped {
+    map: memmap2::Mmap,
+    path: PathBuf,
+    sums: Vec<u64>,
+    checked: Vec<AtomicBool>,
+}
+
+impl Mapped {
+    /// The pixels of an image, or the fact that they are not those that were written.
+    pub fn pixels(&self, entry: &Entry) -> Result<&[u8]> {
+        let pixels = &self.map[entry.offset..entry.offset + entry.bytes()];
+        if !self.checked[entry.stored].load(Ordering::Relaxed) {
+            if checksum(pixels) != self.sums[entry.stored] {
+                let reason = format!(
+                    "the pixels of {} are damaged (their checksum is wrong). Delete the file, and it is made anew",
+                    entry.name
+                );
+                return Err(Error::BadCache { path: self.path.clone(), reason });
+            }
+            self.checked[entry.stored].store(true, Ordering::Relaxed);
+        }
+        Ok(pixels)
+    }
 }
 
 #[cfg(test)]
@@ -204,8 +255,8 @@ mod tests {
         assert_eq!((data.len(), data.classes.len()), (3, 2));
         assert_eq!((data.classes[0].domain.as_str(), data.classes[1].domain.as_str()), ("d", "B"));
         assert_eq!(data.classes[1].images, 1..3);
-        assert_eq!(&*data.image(0).pixels, [2; 6]);
-        assert_eq!((data.image_name(2), &*data.image(2).pixels), ("b/1", [1; 6].as_slice()));
+        assert_eq!(&*data.image(0).unwrap().pixels, [2; 6]);
+        assert_eq!((data.image_name(2), &*data.image(2).unwrap().pixels), ("b/1", [1; 6].as_slice()));
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
         assert_eq!(write(dir.path()), path, "the same content has the same key");
     }
@@ -228,6 +279,29 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             // An empty file cannot be mapped on every system: that is an error of the system then.
             assert!(matches!(open(&path, "d"), Err(Error::BadCache { .. } | Error::Io { .. })));
+        }
+    }
+
+    #[test]
+    fn damage_to_pixels_is_found_with_the_image_it_is_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = write(dir.path());
+        let good = std::fs::read(&path).unwrap();
+        for at in PIXELS_AT as usize..PIXELS_AT as usize + 18 {
+            let mut bytes = good.clone();
+            bytes[at] ^= 4;
+            std::fs::write(&path, bytes).unwrap();
+            let data = open(&path, "d").unwrap().with_rotations().unwrap();
+            // Written as b/0, b/1, a/2; each stands in the data set four times, turned.
+            let names = ["b/0", "b/1", "a/2"];
+            let bad: Vec<usize> = (0..data.len()).filter(|&i| data.image(i).is_err()).collect();
+            assert_eq!(bad.len(), 4);
+            assert!(
+                bad.iter().all(|&i| data.image_name(i).starts_with(names[(at - 64) / 6])),
+                "{at}: {bad:?}"
+            );
+            let error = data.image(bad[0]).unwrap_err().to_string();
+            assert!(error.contains("checksum is wrong") && error.contains(".pack"), "{error}");
         }
     }
 }

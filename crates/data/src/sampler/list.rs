@@ -15,6 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Episode, EpisodeClass, EpisodeSource, EpisodeSpec, Sampler};
+use crate::files::Draft;
 use crate::{Error, Items, Result, Split, SplitName};
 
 /// Version of the format.
@@ -64,7 +65,7 @@ struct ClassLine {
 }
 
 impl EpisodeList {
-    /// Writes episodes `0..count` of `sampler` to `path`.
+    /// Writes episodes `0..count` of `sampler` to `path`: the whole list or nothing.
     pub fn write(sampler: &Sampler, count: u64, path: &Path) -> Result<()> {
         let io = |source| Error::Io { action: "write", path: path.to_owned(), source };
         let names = Names::new(&sampler.splits, path)?;
@@ -76,12 +77,13 @@ impl EpisodeList {
             spec: sampler.spec.clone(),
             episodes: count,
         };
-        let mut out = BufWriter::new(std::fs::File::create(path).map_err(io)?);
+        let draft = Draft::create(path.parent().unwrap_or(Path::new("")), false).map_err(io)?;
+        let mut out = BufWriter::new(draft);
         write_line(&mut out, &header).map_err(io)?;
         for index in 0..count {
             write_line(&mut out, &names.line(&sampler.draw(index))).map_err(io)?;
         }
-        out.flush().map_err(io)
+        out.into_inner().map_err(|e| io(e.into_error()))?.place(path).map_err(io)
     }
 
     /// Reads a file written by [`EpisodeList::write`], on the same data: `splits` must hold the data sets named in

@@ -1,11 +1,11 @@
 //! What there is: the API's description, models, tasks, counters.
 
-use super::Shared;
+use super::{Id, Shared, id};
 use crate::App;
 use crate::error::Answer;
 use crate::store::Entry;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -58,8 +58,8 @@ pub async fn list(State(app): Shared) -> Json<Value> {
 }
 
 /// One task.
-pub async fn show(State(app): Shared, Path(id): Path<String>) -> Answer<Json<Value>> {
-    Ok(Json(about_task(&app, &*app.tasks.get(&id)?)))
+pub async fn show(State(app): Shared, path: Id) -> Answer<Json<Value>> {
+    Ok(Json(about_task(&app, &*app.tasks.get(&id(path)?)?)))
 }
 
 pub fn about_task(app: &App, entry: &Entry) -> Value {
@@ -83,8 +83,8 @@ pub fn about_task(app: &App, entry: &Entry) -> Value {
 }
 
 /// Forgets a task.
-pub async fn delete(State(app): Shared, Path(id): Path<String>) -> Answer<StatusCode> {
-    let shared = app.clone();
-    app.work.run(move |_| shared.tasks.delete(&id)).await?;
+pub async fn delete(State(app): Shared, path: Id) -> Answer<StatusCode> {
+    let (shared, id) = (app.clone(), id(path)?);
+    app.work.job(0.0).turn(move |_| shared.tasks.delete(&id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -2,10 +2,11 @@
 
 use super::Shared;
 use super::about::about_task;
-use super::images::{check_images, stop_if, view, warnings};
+use super::images::{check_images, image_seconds, stop_if, view, warnings};
 use crate::App;
 use crate::body::{self, Encoded, Kind, Part, Read};
 use crate::error::{Answer, Refusal};
+use crate::store::Entry;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
@@ -13,7 +14,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Deserialize;
-use siskin_adapt::{Example, Support, TaskClassifier};
+use siskin_adapt::{Example, Mismatch, Shape, Support, TaskClassifier};
+use std::sync::Arc;
+
+/// Characters of an example's name that are kept.
+const MOST_SHOWN: usize = 200;
 
 /// How a task is made, beside its images.
 #[derive(Deserialize)]
@@ -63,41 +68,28 @@ pub async fn create(
 ) -> Answer<Response> {
     let Query(settings) = settings.map_err(|e| Refusal::bad(e.body_text()))?;
     let read = body::read(&app, request).await?;
-    let (settings, classes, given) = match body::kind(&read.headers)? {
+    let asked = match body::kind(&read.headers)? {
         Kind::Image => {
             return Err(Refusal::bad("a task needs images of at least two classes: send JSON or a form"));
         }
-        Kind::Json => task_json(&read)?,
-        Kind::Multipart(boundary) => {
-            let (classes, given) = task_form(&app, &read, &boundary).await?;
-            (settings, classes, given)
+        Kind::Json => {
+            let bytes = read.bytes.clone();
+            app.work.job(body::seconds(&bytes)).turn(move |_| task_json(&bytes)).await?
         }
+        Kind::Multipart(boundary) => task_form(&app, &read, &boundary, settings).await?,
     };
-    let model = match &settings.model {
+    let model = match &asked.settings.model {
         None => 0,
         Some(name) => {
             let found = app.models.iter().position(|m| m.card().name == *name || m.hash() == name);
-            found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, format!("there is no model `{name}`")))?
+            found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "there is no model of this name"))?
         }
     };
-    check_images(&app, given.iter().map(|g| &g.bytes))?;
-    let shared = app.clone();
-    let made = app.work.run(move |late| {
-        let _room = read.room;
-        let network = &shared.models[model];
-        let examples = given.into_iter().map(|g| {
-            let view = view(&shared, network, &g.bytes, late)?;
-            let view = view.map_err(|why| Refusal::bad(format!("{}: {why}", g.name)))?;
-            Ok(Example { name: g.name, class: g.class, view })
-        });
-        let support = Support::new(classes, examples.collect::<Answer<Vec<_>>>()?)?;
-        let task = TaskClassifier::adapt_until(network, &support, &settings.name, late)?;
-        // Nobody would learn its name.
-        stop_if(late)?;
-        let mismatch = network.mismatch(support.examples().iter().map(|e| &e.view.look));
-        Ok((shared.tasks.add(task, model, settings.keep)?, mismatch))
-    });
-    let (entry, mismatch) = made.await?;
+    check_images(&app, asked.given.iter().map(|g| &g.bytes))?;
+    let shape = Shape { classes: asked.classes.len(), examples: asked.given.len() };
+    shape.check(&app.limits.fit)?;
+    let (entry, mismatch) = make(&app, asked, model, shape).await?;
+    drop(read.room);
     let mut about = about_task(&app, &entry);
     about["warnings"] = warnings(mismatch);
     let mut response = (StatusCode::CREATED, Json(about)).into_response();
@@ -107,20 +99,60 @@ pub async fn create(
     Ok(response)
 }
 
-fn task_json(read: &Read) -> Answer<(TaskSettings, Vec<String>, Vec<Given>)> {
-    let TaskBody { model, name, keep, classes } = body::json(&read.bytes)?;
+/// Decodes the images one after the other, then adapts.
+async fn make(
+    app: &Arc<App>,
+    asked: Asked,
+    model: usize,
+    shape: Shape,
+) -> Answer<(Arc<Entry>, Option<Mismatch>)> {
+    let network = &app.models[model];
+    let decoding: f64 = asked.given.iter().map(|g| image_seconds(network, &g.bytes)).sum();
+    // The fit, and about as many fits again for what is left out.
+    let mut job = app.work.job(decoding + 5.0 * shape.fit_seconds());
+    let mut examples = Vec::with_capacity(asked.given.len());
+    for Given { name, class, bytes } in asked.given {
+        let app = app.clone();
+        let seen = job.turn(move |late| view(&app, &app.models[model], &bytes, late)).await?;
+        let view = seen.map_err(|why| Refusal::bad(format!("{name}: {why}")))?;
+        examples.push(Example { name, class, view });
+    }
+    let support = Support::new(asked.classes, examples)?;
+    let (app, settings) = (app.clone(), asked.settings);
+    job.turn(move |late| {
+        let network = &app.models[model];
+        let task = TaskClassifier::adapt_until(network, &support, &settings.name, late)?;
+        // Nobody would learn its name.
+        stop_if(late)?;
+        let mismatch = network.mismatch(support.examples().iter().map(|e| &e.view.look));
+        Ok((app.tasks.add(task, model, settings.keep)?, mismatch))
+    })
+    .await
+}
+
+/// What a request asks for.
+struct Asked {
+    settings: TaskSettings,
+    classes: Vec<String>,
+    given: Vec<Given>,
+}
+
+fn task_json(bytes: &[u8]) -> Answer<Asked> {
+    let TaskBody { model, name, keep, classes } = body::json(bytes)?;
     let mut given = Vec::new();
     for (class, ClassBody { name, images }) in classes.iter().enumerate() {
         for (i, image) in images.iter().enumerate() {
+            // A name that is too long is refused later; it is not copied for each image.
+            let name: String = name.chars().take(MOST_SHOWN).collect();
             given.push(Given { name: format!("{name} {}", i + 1), class, bytes: image.bytes()? });
         }
     }
-    let names = classes.into_iter().map(|class| class.name).collect();
-    Ok((TaskSettings { model, name, keep }, names, given))
+    let classes = classes.into_iter().map(|class| class.name).collect();
+    Ok(Asked { settings: TaskSettings { model, name, keep }, classes, given })
 }
 
 /// The name of a field is the class of its image.
-async fn task_form(app: &App, read: &Read, boundary: &str) -> Answer<(Vec<String>, Vec<Given>)> {
+async fn task_form(app: &App, read: &Read, boundary: &str, settings: TaskSettings) -> Answer<Asked> {
     let mut classes: Vec<String> = Vec::new();
     let mut given = Vec::new();
     for Part { field, file, bytes } in
@@ -130,11 +162,8 @@ async fn task_form(app: &App, read: &Read, boundary: &str) -> Answer<(Vec<String
         if class == classes.len() {
             classes.push(field.clone());
         }
-        given.push(Given {
-            name: file.unwrap_or_else(|| format!("{field} {}", given.len() + 1)),
-            class,
-            bytes,
-        });
+        let name = file.unwrap_or_else(|| format!("{field} {}", given.len() + 1));
+        given.push(Given { name: name.chars().take(MOST_SHOWN).collect(), class, bytes });
     }
-    Ok((classes, given))
+    Ok(Asked { settings, classes, given })
 }

@@ -9,6 +9,9 @@ use siskin_adapt::{Mismatch, Model, View};
 use siskin_data::image::decode::claim;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Seconds of a core that a request gets before others have their turn.
+const TURN: f64 = 0.1;
+
 /// Refuses a request with too many images, or too many pixels by what their headers claim. What is no image claims none: it
 /// is refused when its turn comes.
 pub fn check_images<'a>(app: &App, images: impl ExactSizeIterator<Item = &'a Bytes>) -> Answer<()> {
@@ -38,6 +41,31 @@ pub fn view(app: &App, model: &Model, bytes: &[u8], late: &AtomicBool) -> Answer
     Ok(app.intake.view(model, bytes).map_err(|fault| format!("{fault}; {}", fault.advice())))
 }
 
+/// Seconds that an image takes to be decoded and to go through a network, roughly: by its pixels and the network's input.
+pub fn image_seconds(model: &Model, bytes: &Bytes) -> f64 {
+    let pixels = claim(bytes).map_or(0, |claim| claim.pixels()) as f64;
+    let (side, channels) = model.input();
+    2e-8 * pixels + 1e-6 * f64::from(side * side) * channels as f64
+}
+
+/// Splits a request's images into turns of about [`TURN`] seconds, at least one image each.
+pub fn turns(images: Vec<Bytes>, seconds: impl Fn(&Bytes) -> f64) -> Vec<Vec<Bytes>> {
+    let mut turns: Vec<Vec<Bytes>> = Vec::new();
+    let mut left = 0.0;
+    for image in images {
+        let cost = seconds(&image);
+        match turns.last_mut() {
+            Some(turn) if cost <= left => turn.push(image),
+            _ => {
+                turns.push(vec![image]);
+                left = TURN;
+            }
+        }
+        left -= cost;
+    }
+    turns
+}
+
 pub fn stop_if(late: &AtomicBool) -> Answer<()> {
     match late.load(Ordering::Relaxed) {
         true => Err(siskin_adapt::Error::Stopped.into()),
@@ -47,4 +75,18 @@ pub fn stop_if(late: &AtomicBool) -> Answer<()> {
 
 pub fn warnings(mismatch: Option<Mismatch>) -> Value {
     mismatch.iter().map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_keep_the_order_and_the_time() {
+        let images: Vec<Bytes> = (0..10u8).map(|i| Bytes::from(vec![i])).collect();
+        let cost = |image: &Bytes| if image[0] == 4 { 10.0 * TURN } else { TURN / 3.0 };
+        let split = turns(images.clone(), cost);
+        assert_eq!(split.iter().map(Vec::len).collect::<Vec<_>>(), [3, 1, 1, 3, 2]);
+        assert_eq!(split.concat(), images);
+    }
 }

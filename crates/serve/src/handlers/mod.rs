@@ -10,12 +10,19 @@ pub use create::create;
 pub use predict::predict;
 
 use crate::App;
-use crate::error::Refusal;
-use axum::extract::State;
+use crate::error::{Answer, Refusal};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use std::sync::Arc;
 
 type Shared = State<Arc<App>>;
+/// The id in a path, which may be no text.
+type Id = Result<Path<String>, PathRejection>;
+
+fn id(id: Id) -> Answer<String> {
+    id.map(|Path(id)| id).map_err(|e| Refusal::bad(e.body_text()))
+}
 
 /// A path of ours, with a method that it does not take.
 pub async fn method_not_allowed() -> Refusal {

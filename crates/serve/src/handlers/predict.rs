@@ -1,19 +1,20 @@
 //! Answers for images.
 
-use super::Shared;
-use super::images::{check_images, view, warnings};
+use super::images::{check_images, image_seconds, turns, view, warnings};
+use super::{Id, Shared, id};
 use crate::App;
-use crate::body::{self, Encoded, Kind};
+use crate::body::{self, Encoded, Kind, Read};
 use crate::error::{Answer, Refusal};
+use crate::store::Entry;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, Request, State};
-use axum::http::HeaderMap;
+use axum::extract::{Query, Request, State};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use siskin_adapt::{NamedAnswer, Rules, View};
-use std::sync::atomic::Ordering;
+use siskin_adapt::{Look, NamedAnswer, Rules, Thresholds, View};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How to answer: the rules, and how many nearest examples to show.
 #[derive(Deserialize, Clone, Copy)]
@@ -59,30 +60,61 @@ enum Prediction {
 /// Answers for images.
 pub async fn predict(
     State(app): Shared,
-    Path(id): Path<String>,
+    path: Id,
     settings: Result<Query<Settings>, QueryRejection>,
     request: Request,
 ) -> Answer<Json<Value>> {
     let Query(settings) = settings.map_err(|e| Refusal::bad(e.body_text()))?;
+    let id = id(path)?;
     let entry = app.tasks.get(&id)?;
     let read = body::read(&app, request).await?;
-    let (settings, images) = images(&app, &read.headers, read.bytes.clone(), settings).await?;
+    let (settings, images) = images(&app, &read, settings).await?;
     check_images(&app, images.iter())?;
-    let thresholds = entry.task.thresholds(&settings.rules())?;
-    let notes = thresholds.notes().to_vec();
-    let shared = app.clone();
-    let answered = app.work.run(move |late| {
-        let _room = read.room;
-        let model = &shared.models[entry.model];
-        let views = images.iter().map(|bytes| view(&shared, model, bytes, late));
+    let thresholds = Arc::new(entry.task.thresholds(&settings.rules())?);
+    let each = entry.task.shape().answer_seconds();
+    let seconds = |image: &Bytes| each + image_seconds(&app.models[entry.model], image);
+    let mut job = app.work.job(images.iter().map(seconds).sum());
+    let (mut predictions, mut looks) = (Vec::new(), Vec::new());
+    for images in turns(images, seconds) {
+        let turn = Turn {
+            app: app.clone(),
+            entry: entry.clone(),
+            thresholds: thresholds.clone(),
+            explain: settings.explain,
+        };
+        let (part, seen) = job.turn(move |late| turn.answer(&images, late)).await?;
+        predictions.extend(part);
+        looks.extend(seen);
+    }
+    drop(read.room);
+    let warnings = warnings(app.models[entry.model].mismatch(&looks));
+    Ok(Json(json!({
+        "task": id, "predictions": predictions, "notes": thresholds.notes(), "warnings": warnings,
+    })))
+}
+
+/// Some images of a request.
+struct Turn {
+    app: Arc<App>,
+    entry: Arc<Entry>,
+    thresholds: Arc<Thresholds>,
+    explain: usize,
+}
+
+impl Turn {
+    /// Answers for the images, and what the good ones look like.
+    fn answer(&self, images: &[Bytes], late: &AtomicBool) -> Answer<(Vec<Prediction>, Vec<Look>)> {
+        let Turn { app, entry, thresholds, explain } = self;
+        let model = &app.models[entry.model];
+        let views = images.iter().map(|bytes| view(app, model, bytes, late));
         let views = views.collect::<Answer<Vec<Result<View, String>>>>()?;
         let good: Vec<&View> = views.iter().filter_map(|view| view.as_ref().ok()).collect();
-        let mismatch = model.mismatch(good.iter().map(|view| &view.look));
-        shared.metrics.predictions.fetch_add(good.len() as u64, Ordering::Relaxed);
-        shared.metrics.bad_images.fetch_add((views.len() - good.len()) as u64, Ordering::Relaxed);
+        let looks = good.iter().map(|view| view.look.clone()).collect();
+        app.metrics.predictions.fetch_add(good.len() as u64, Ordering::Relaxed);
+        app.metrics.bad_images.fetch_add((views.len() - good.len()) as u64, Ordering::Relaxed);
         let mut answers = match good.is_empty() {
             true => Vec::new(),
-            false => entry.task.answer_named(&model.embed(good)?, &thresholds, settings.explain)?,
+            false => entry.task.answer_named(&model.embed_until(good, late)?, thresholds, *explain)?,
         }
         .into_iter();
         let prediction = |view: Result<View, String>| match view {
@@ -91,38 +123,32 @@ pub async fn predict(
                 .next()
                 .map_or(Prediction::Error { error: "no answer came".into() }, Prediction::Answer),
         };
-        Ok((views.into_iter().map(prediction).collect::<Vec<_>>(), mismatch))
-    });
-    let (predictions, mismatch) = answered.await?;
-    Ok(Json(json!({
-        "task": id, "predictions": predictions, "notes": notes, "warnings": warnings(mismatch),
-    })))
+        Ok((views.into_iter().map(prediction).collect(), looks))
+    }
 }
 
-async fn images(
-    app: &App,
-    headers: &HeaderMap,
-    bytes: Bytes,
-    settings: Settings,
-) -> Answer<(Settings, Vec<Bytes>)> {
-    match body::kind(headers)? {
+async fn images(app: &App, read: &Read, settings: Settings) -> Answer<(Settings, Vec<Bytes>)> {
+    let bytes = read.bytes.clone();
+    match body::kind(&read.headers)? {
         Kind::Image => Ok((settings, vec![bytes])),
-        Kind::Json => {
-            let body: PredictBody = body::json(&bytes)?;
-            let usual = Settings::default();
-            let settings = Settings {
-                level: body.level.unwrap_or(usual.level),
-                abstain: body.abstain.unwrap_or(usual.abstain),
-                min_probability: body.min_probability.unwrap_or(usual.min_probability),
-                explain: body.explain.unwrap_or(usual.explain),
-            };
-            Ok((settings, body.images.iter().map(Encoded::bytes).collect::<Answer<_>>()?))
-        }
+        Kind::Json => app.work.job(body::seconds(&bytes)).turn(move |_| images_json(&bytes)).await,
         Kind::Multipart(boundary) => {
             let parts = body::parts(bytes, &boundary, app.limits.max_images).await?;
             Ok((settings, parts.into_iter().map(|part| part.bytes).collect()))
         }
     }
+}
+
+fn images_json(bytes: &[u8]) -> Answer<(Settings, Vec<Bytes>)> {
+    let body: PredictBody = body::json(bytes)?;
+    let usual = Settings::default();
+    let settings = Settings {
+        level: body.level.unwrap_or(usual.level),
+        abstain: body.abstain.unwrap_or(usual.abstain),
+        min_probability: body.min_probability.unwrap_or(usual.min_probability),
+        explain: body.explain.unwrap_or(usual.explain),
+    };
+    Ok((settings, body.images.iter().map(Encoded::bytes).collect::<Answer<_>>()?))
 }
 
 #[cfg(test)]

@@ -16,6 +16,14 @@ fn a_typo_names_the_nearest_key() {
 }
 
 #[test]
+fn sizes_have_upper_bounds() {
+    for (setting, most) in [("data.image_size=100000", "1024"), ("episode.way=100000", "1000")] {
+        let error = Config::parse("", &[setting.into()]).unwrap_err().to_string();
+        assert!(error.contains(&format!("it must be at most {most}")), "{error}");
+    }
+}
+
+#[test]
 fn settings_take_toml_values_and_plain_words() {
     let set = ["train.episodes=7", "cdkt.kernel=rbf", "data.augment=true", "data.train=some/folder"];
     let config = Config::parse("", &set.map(String::from)).unwrap();

@@ -148,6 +148,10 @@ fn a_validation_that_was_stopped_is_done_by_the_resumed_run() {
     assert_eq!(outcome.unwrap(), Outcome::Stopped);
     let (position, _) = checkpoint::load(&run.last()).unwrap();
     assert_eq!((position.episode, position.validation_due), (6, true));
+    // The folder is for one at a time.
+    let both = Trainer::resume(run.clone(), &config, "data", counter(0.0)).err().unwrap().to_string();
+    assert!(both.contains("another siskin"), "{both}");
+    drop(trainer);
     let mut trainer = Trainer::resume(run, &config, "data", counter(0.0)).unwrap();
     let outcome = trainer.run(&mut tasks, &AtomicBool::new(false), &mut |_| {});
     assert_eq!(outcome.unwrap(), Outcome::Finished);

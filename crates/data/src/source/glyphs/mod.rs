@@ -182,7 +182,7 @@ mod tests {
         }
         assert_eq!(seen, (0..CLASSES).collect::<Vec<_>>());
         for index in 0..data.len() {
-            let image = data.image(index);
+            let image = data.image(index).unwrap();
             let ink = image.pixels.iter().map(|&v| 1.0 - f64::from(v) / 255.0).sum::<f64>();
             assert!((12.0..300.0).contains(&ink), "{} has {ink} pixels of ink", data.image_name(index));
         }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn the_nearest_image_is_right_about_half_the_time() {
         let data = &DATA;
-        let image = |class: usize, i: usize| data.image(class * EXAMPLES + i).pixels.into_owned();
+        let image = |class: usize, i: usize| data.image(class * EXAMPLES + i).unwrap().pixels.into_owned();
         let distance = |a: &[u8], b: &[u8]| -> u64 {
             a.iter().zip(b).map(|(&x, &y)| u64::from(x.abs_diff(y)).pow(2)).sum()
         };

@@ -1,0 +1,88 @@
+//! One process at a time in a folder.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read, Result, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// Name of the file that is locked. It stays when the lock ends: a file that is removed could be locked twice.
+const NAME: &str = ".siskin-lock";
+
+/// Held as long as it lives; the system ends it with the process, however that ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock of `folder`, or says who holds it. What killed processes left half-written in the folder is removed.
+    pub fn take(folder: &Path) -> Result<Lock> {
+        let mut file = open(folder)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                // Who it is only helps people; without it the fact stays.
+                let _ = (&file).take(20).read_to_string(&mut holder);
+                let holder = match holder.trim().parse::<u32>() {
+                    Ok(id) => format!("another siskin (process {id})"),
+                    Err(_) => "another siskin".to_owned(),
+                };
+                let why = format!("{holder} is at work there; wait for its end, or choose another folder");
+                return Err(std::io::Error::new(ErrorKind::WouldBlock, why));
+            }
+            // File systems without locks: their users must see to it themselves.
+            Err(TryLockError::Error(e)) if e.kind() == ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
+        sign(&mut file)?;
+        super::sweep(folder)?;
+        Ok(Lock { _file: file })
+    }
+
+    /// Waits for the lock of `folder`; `waiting` is called once if there is somebody to wait for.
+    pub fn wait(folder: &Path, waiting: impl FnOnce()) -> Result<Lock> {
+        match Lock::take(folder) {
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+            other => return other,
+        }
+        waiting();
+        let mut file = open(folder)?;
+        file.lock()?;
+        sign(&mut file)?;
+        Ok(Lock { _file: file })
+    }
+}
+
+fn open(folder: &Path) -> Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(folder.join(NAME))
+}
+
+/// Writes the number of this process, for the message to others.
+fn sign(file: &mut File) -> Result<()> {
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))?;
+    write!(file, "{}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_told_who_was_first_and_comes_in_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Lock::take(folder.path()).unwrap();
+        let error = Lock::take(folder.path()).unwrap_err().to_string();
+        assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+        let mut waited = false;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                drop(first);
+            });
+            Lock::wait(folder.path(), || waited = true).unwrap();
+        });
+        assert!(waited);
+        Lock::take(folder.path()).unwrap();
+    }
+}

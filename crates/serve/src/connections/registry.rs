@@ -1,0 +1,255 @@
+//! Who is connected. When there are too many, the one that keeps us waiting longest must leave; one that is worked for may stay.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+use tokio::task::AbortHandle;
+
+/// Milliseconds after which a request that was looked for is not on its way.
+const ON_ITS_WAY: u64 = 300;
+
+/// All open connections.
+pub struct Registry {
+    start: Instant,
+    most: usize,
+    most_per_peer: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    all: HashMap<u64, Arc<Connection>>,
+    of_peer: HashMap<Peer, usize>,
+}
+
+/// Addresses that count as one client: an address of version 4, or the network that one customer has of version 6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Peer([u8; 8]);
+
+impl Peer {
+    fn of(address: IpAddr) -> Peer {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => {
+                let [a, b, c, d] = v4.octets();
+                Peer([0, 0, 0, 0, a, b, c, d])
+            }
+            IpAddr::V6(v6) => Peer(std::array::from_fn(|i| v6.octets()[i])),
+        }
+    }
+}
+
+/// What is known of a connection.
+pub struct Connection {
+    peer: Peer,
+    start: Instant,
+    /// A request is whole and not answered yet.
+    at_work: AtomicBool,
+    /// Since when an answer is ready that the client does not take, in milliseconds from `start`; 0 if none is.
+    stuck: AtomicU64,
+    /// Since when we look for bytes of the client and there are none; 0 if we do not.
+    waiting: AtomicU64,
+    /// Requests answered.
+    answered: AtomicU64,
+    task: OnceLock<AbortHandle>,
+}
+
+/// Why a connection may be ended, the best reason first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reason {
+    /// It does not read its answers, since then.
+    Stuck(u64),
+    /// It sends nothing, since then.
+    Waiting(u64),
+    /// It has had most answers already.
+    Answered(Reverse<u64>),
+}
+
+impl Connection {
+    pub fn at_work(&self, yes: bool) {
+        self.at_work.store(yes, Ordering::Relaxed);
+    }
+
+    pub fn stuck(&self, yes: bool) {
+        self.since(&self.stuck, yes);
+    }
+
+    pub fn waiting(&self, yes: bool) {
+        self.since(&self.waiting, yes);
+    }
+
+    /// A request is answered; how many were before it.
+    pub fn answered(&self) -> u64 {
+        self.at_work(false);
+        self.answered.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn since(&self, clock: &AtomicU64, yes: bool) {
+        if !yes {
+            clock.store(0, Ordering::Relaxed);
+        } else if clock.load(Ordering::Relaxed) == 0 {
+            clock.store(self.start.elapsed().as_millis() as u64 + 1, Ordering::Relaxed);
+        }
+    }
+
+    pub fn may_be_ended_by(&self, task: AbortHandle) {
+        // It is set once, where the task is made.
+        let _ = self.task.set(task);
+    }
+
+    /// Nobody leaves while he is worked for, and nobody whose first request nobody has looked for yet.
+    fn reason(&self) -> Option<Reason> {
+        if self.at_work.load(Ordering::Relaxed) || self.task.get().is_none() {
+            return None;
+        }
+        let load = |clock: &AtomicU64| clock.load(Ordering::Relaxed);
+        match (load(&self.stuck), load(&self.waiting), load(&self.answered)) {
+            (0, 0, 0) => None,
+            (0, 0, count) => Some(Reason::Answered(Reverse(count))),
+            (0, since, _) => Some(Reason::Waiting(since)),
+            (since, _, _) => Some(Reason::Stuck(since)),
+        }
+    }
+}
+
+/// A place among the connections, free again when dropped.
+pub struct Seat {
+    registry: Arc<Registry>,
+    id: u64,
+    connection: Arc<Connection>,
+}
+
+impl Seat {
+    pub fn connection(&self) -> Arc<Connection> {
+        self.connection.clone()
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.registry.lock().remove(self.id);
+    }
+}
+
+impl Open {
+    fn remove(&mut self, id: u64) -> Option<Arc<Connection>> {
+        let gone = self.all.remove(&id)?;
+        if let Some(count) = self.of_peer.get_mut(&gone.peer) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_peer.remove(&gone.peer);
+            }
+        }
+        Some(gone)
+    }
+
+    /// Ends the connection that keeps us waiting longest, of one peer or of all. False if all are worked for.
+    fn end_one(&mut self, peer: Option<Peer>) -> bool {
+        let of_peer = self.all.iter().filter(|(_, c)| peer.is_none_or(|p| p == c.peer));
+        let ranked = of_peer.filter_map(|(id, c)| Some((c.reason()?, *id)));
+        let Some((_, id)) = ranked.min() else { return false };
+        if let Some(task) = self.remove(id).and_then(|gone| gone.task.get().cloned()) {
+            task.abort();
+        }
+        true
+    }
+}
+
+impl Registry {
+    pub fn new(most: usize, most_per_peer: usize) -> Registry {
+        Registry { start: Instant::now(), most, most_per_peer, open: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        // A poisoned lock means that another thread panicked; the lists are changed last, so they are whole.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A seat for a client at this address; nothing where every seat is worked for.
+    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
+        let peer = Peer::of(address);
+        let mut open = self.lock();
+        if open.of_peer.get(&peer).is_some_and(|count| *count >= self.most_per_peer)
+            && !open.end_one(Some(peer))
+        {
+            return None;
+        }
+        if open.all.len() >= self.most {
+            let busiest = open.of_peer.iter().max_by_key(|(_, count)| **count).map(|(peer, _)| *peer);
+            if !open.end_one(busiest) && !open.end_one(None) {
+                return None;
+            }
+        }
+        let connection = Arc::new(Connection {
+            peer,
+            start: self.start,
+            at_work: AtomicBool::new(false),
+            stuck: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+            task: OnceLock::new(),
+        });
+        let id = open.next;
+        open.next += 1;
+        open.all.insert(id, connection.clone());
+        *open.of_peer.entry(peer).or_default() += 1;
+        Some(Seat { registry: self.clone(), id, connection })
+    }
+
+    /// Whether there is a connection that has had no answer yet and whose request may be on its way.
+    pub fn someone_is_new(&self) -> bool {
+        let now = self.start.elapsed().as_millis() as u64;
+        let is_new = |c: &Arc<Connection>| {
+            let waiting = c.waiting.load(Ordering::Relaxed);
+            let lately = waiting == 0 || waiting + ON_ITS_WAY > now;
+            c.answered.load(Ordering::Relaxed) == 0 && !c.at_work.load(Ordering::Relaxed) && lately
+        };
+        self.lock().all.values().any(is_new)
+    }
+
+    /// Ends one connection, if one may be ended.
+    pub fn make_room(&self) {
+        self.lock().end_one(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seat(registry: &Arc<Registry>, address: [u8; 4]) -> Option<Seat> {
+        let seat = registry.admit(address.into())?;
+        seat.connection.may_be_ended_by(tokio::spawn(std::future::pending::<()>()).abort_handle());
+        Some(seat)
+    }
+
+    #[tokio::test]
+    async fn who_keeps_us_waiting_leaves_and_who_is_worked_for_stays() {
+        let registry = Arc::new(Registry::new(3, 2));
+        let (first, second) = (seat(&registry, [1; 4]).unwrap(), seat(&registry, [1; 4]).unwrap());
+        let other = seat(&registry, [2; 4]).unwrap();
+        let ids = || {
+            let mut ids: Vec<u64> = registry.lock().all.keys().copied().collect();
+            ids.sort_unstable();
+            ids
+        };
+        // The peer with two seats gives one up for its third: the one that does not read, though the other waits too.
+        [&first, &other].iter().for_each(|seat| seat.connection.waiting(true));
+        second.connection.stuck(true);
+        let third = seat(&registry, [1; 4]).unwrap();
+        assert_eq!(ids(), [0, 2, 3]);
+        // All seats are taken: the peer with most of them gives one up, but not the one that is worked for.
+        first.connection.at_work(true);
+        third.connection.answered();
+        let fourth = seat(&registry, [3; 4]).unwrap();
+        assert_eq!(ids(), [0, 2, 4]);
+        other.connection.at_work(true);
+        // Nobody has looked for the request of the fourth yet.
+        assert!(seat(&registry, [4; 4]).is_none());
+        drop((first, second, third, other, fourth));
+        assert!(registry.lock().all.is_empty() && registry.lock().of_peer.is_empty());
+    }
+}
