@@ -25,7 +25,7 @@ pub struct Args {
     /// Only episodes with so many support images of each class: 1 or 5.
     #[arg(long, value_name = "N")]
     shot: Option<usize>,
-    /// Change one key under [cdkt] or [backbone] of the default config. May be given several times.
+    /// Change one key under `[cdkt]` or `[backbone]` of the default config. May be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Print the times as JSON.

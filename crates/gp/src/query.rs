@@ -21,7 +21,7 @@ pub struct Query {
 pub struct Labelled<'a> {
     /// The queries.
     pub query: &'a Query,
-    /// Their labels, [Q].
+    /// Their labels, `[Q]`.
     pub y: &'a [usize],
 }
 

@@ -203,7 +203,7 @@ impl Blocks {
 /// Draws of [`softmax_probabilities`].
 const DRAWS: usize = 1000;
 
-/// `E softmax(f / tau)` over correlated Gaussians by [`DRAWS`] draws of a fixed stream, each with its mirror image, [Q, C]. The draws
+/// `E softmax(f / tau)` over correlated Gaussians by `DRAWS` draws of a fixed stream, each with its mirror image, `[Q, C]`. The draws
 /// go by the index of a class: here alone renaming the classes permutes the probabilities only within the Monte Carlo error.
 pub fn softmax_probabilities(latent: &Latent) -> Result<Mat<f64>> {
     let (mean, c) = (&latent.mean, latent.classes());

@@ -3,7 +3,7 @@
 //! | way | likelihood | what it finds |
 //! | --- | --- | --- |
 //! | [`mean_field`] | logistic-softmax | the paper's mean field and its exact and collapsed kin |
-//! | [`natural`] | logistic-softmax | the best Gaussian, by natural gradients |
+//! | [`mod@natural`] | logistic-softmax | the best Gaussian, by natural gradients |
 //! | [`gibbs`] | logistic-softmax, one-vs-each | samples |
 //! | [`laplace`] | softmax | the Gaussian at the mode |
 //! | [`one_vs_each`] | one-vs-each | mean field over differences |

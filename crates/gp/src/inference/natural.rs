@@ -2,7 +2,7 @@
 //!
 //! `L_d(q) = sum_n ( E log sigma(x_{n,y}) - E log Z_n ) - KL(q || prior)`. A natural-gradient step of size e moves the sites,
 //! `w <- w + e (w~ - w)`, `b <- b + e (b~ - b)` with `w~ = -2 d ell/dv`, `b~ = d ell/dmu + w~ mu`; at the optimum they stand still.
-//! Between natural-gradient steps an extrapolation of the last ones ([`History`]) is tried first, and taken if the bound allows.
+//! Between natural-gradient steps an extrapolation of the last ones (`History`) is tried first, and taken if the bound allows.
 
 use std::sync::atomic::AtomicBool;
 

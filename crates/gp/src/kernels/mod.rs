@@ -4,7 +4,7 @@
 //! and lengths are shared by all classes or one for each class; lengths, one for each input dimension, are 1 unless asked for.
 //! Every positive parameter is stored as a raw real number r and used as softplus(r) = log(1 + e^r).
 //!
-//! **To add a kernel**: write its file beside the others (copy `rbf.rs`) and name the file in [`forms`] below. Configs, files and
+//! **To add a kernel**: write its file beside the others (copy `rbf.rs`) and name the file in `forms!` below. Configs, files and
 //! Python then know it by its name, and the tests of this folder check its slopes.
 
 mod adjoint;

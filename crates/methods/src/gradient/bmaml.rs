@@ -2,7 +2,7 @@
 //! descent on a task's support.
 //!
 //! The backbone is shared by all tasks; the first particles are meta-learned with it by the negative log of the mean
-//! probability over adapted particles, differentiated through the steps (see [`crate::gradient::svgd`]).
+//! probability over adapted particles, differentiated through the steps (see `svgd.rs`).
 //!
 //! Where the reference code departs from the published method, this follows the publication:
 //!

@@ -38,7 +38,7 @@ fn softmax(row: &[f64]) -> Vec<f64> {
     exps.iter().map(|e| e / sum).collect()
 }
 
-/// -mean_q log softmax(s_q)[y_q], and its gradient with respect to the scores, `[queries, way]`.
+/// `-mean_q log softmax(s_q)[y_q]`, and its gradient with respect to the scores, `[queries, way]`.
 pub fn softmax_cross_entropy(scores: &Scores, truth: &[usize]) -> (f64, Vec<f64>) {
     let n = truth.len() as f64;
     let (mut loss, mut gradient) = (0.0, Vec::with_capacity(scores.values.len()));

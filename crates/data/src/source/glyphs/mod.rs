@@ -1,7 +1,7 @@
 //! `glyphs`: handwriting-like characters drawn by a seeded stroke model, the data set that needs no download.
 //!
-//! A class is a program for the pen ([`program`]); its twenty examples are performances of it by twenty drawers
-//! ([`hand`]), drawn black on white at 28 x 28 ([`raster`]). Like Omniglot in kind, made in about a second.
+//! A class is a program for the pen (`program.rs`); its twenty examples are performances of it by twenty drawers
+//! (`hand.rs`), drawn black on white at 28 x 28 (`raster.rs`). Like Omniglot in kind, made in about a second.
 
 mod hand;
 mod program;
