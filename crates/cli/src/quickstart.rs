@@ -36,6 +36,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         "Handwriting-like characters, drawn by the program: 5 classes it has never seen, one example of each."
     );
     let resumed = args.out.join("last.safetensors").exists();
+    anyhow::ensure!(
+        !resumed || args.set.is_empty(),
+        "{} holds a run already, on which --set has no effect. Choose another folder with --out, or leave --set out.",
+        args.out.display()
+    );
     let mut run = args.read.with_opener(args.read.on_bad(), |opener| match resumed {
         true => Run::resume(&args.out, opener),
         false => Run::start(&args.out, config.clone(), opener),

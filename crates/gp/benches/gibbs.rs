@@ -26,7 +26,7 @@ fn episode() -> (Mat<f64>, Vec<usize>, Hyper) {
 #[divan::bench(args = LIKELIHOODS)]
 fn marginal(bencher: Bencher, likelihood: SampledLikelihood) {
     let (x, y, hyper) = episode();
-    let objective = Objective::SampledMarginal(Sampler { likelihood, chains: EPISODE });
+    let objective = Objective::SampledMarginal(Sampler { likelihood, chains: EPISODE, released: false });
     bencher.bench(|| value_and_gradient(x.as_ref(), &y, 5, &hyper, &objective).map(|g| g.value));
 }
 
@@ -35,8 +35,10 @@ fn marginal(bencher: Bencher, likelihood: SampledLikelihood) {
 fn predictive(bencher: Bencher, likelihood: SampledLikelihood) {
     let (x, y, hyper) = episode();
     let support = (0..5).map(|c| 17 * c).collect();
-    let objective =
-        Objective::SampledPredictive { sampler: Sampler { likelihood, chains: EPISODE }, support };
+    let objective = Objective::SampledPredictive {
+        sampler: Sampler { likelihood, chains: EPISODE, released: false },
+        support,
+    };
     bencher.bench(|| value_and_gradient(x.as_ref(), &y, 5, &hyper, &objective).map(|g| g.value));
 }
 

@@ -145,7 +145,8 @@ fn main() -> Result<()> {
     for (likelihood, limit) in
         [(SampledLikelihood::LogisticSoftmax, 550.0), (SampledLikelihood::OneVsEach, 450.0)]
     {
-        let sampler = Sampler { likelihood, chains: Chains { chains: 20, sweeps: 1, seed: 1 } };
+        let sampler =
+            Sampler { likelihood, chains: Chains { chains: 20, sweeps: 1, seed: 1 }, released: false };
         let (ml, support) = (Objective::SampledMarginal(sampler), (0..5).map(|c| 17 * c).collect());
         line(&format!("Gibbs, {likelihood:?}, ML, N = 85"), Some(limit), &mut || {
             training.objective(&warm, &ml)
@@ -155,7 +156,8 @@ fn main() -> Result<()> {
             training.objective(&warm, &pl)
         })?;
         let episode = Episode::new(25, 75);
-        let long = Sampler { likelihood, chains: Chains { chains: 20, sweeps: 50, seed: 1 } };
+        let long =
+            Sampler { likelihood, chains: Chains { chains: 20, sweeps: 50, seed: 1 }, released: false };
         line(&format!("Gibbs, {likelihood:?}, test: 25 points, 50 sweeps, 75 queries"), None, &mut || {
             let sampled = adapt(episode.x.as_ref(), &episode.y, 5, &warm, &Inference::Gibbs(long))?;
             Ok(sampled.published_probs(episode.queries.as_ref())?[(0, 0)])

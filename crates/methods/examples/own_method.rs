@@ -10,8 +10,8 @@
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use siskin_methods::{
-    Episode, Error, Features, Images, Method, MethodSettings, Prediction, Rates, Result, Rows, Scores,
-    Settings, Setup, State, StepReport, Task, select, softmax_cross_entropy,
+    Episode, Error, Features, Images, Method, MethodSettings, Prediction, Purpose, Rates, Result, Rows,
+    Scores, Settings, Setup, State, StepReport, Task, select, softmax_cross_entropy,
 };
 use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, Step, stream};
 
@@ -189,7 +189,14 @@ fn test(method: &dyn Method) -> Result<f64> {
         let rows = method.embed(episode.images)?;
         let (support, query) = (rows.select(&drawn.support), rows.select(&drawn.query));
         let labels = episode.labels_of(&drawn.support);
-        let task = Task { support: &support, labels: &labels, way: WAY, query: &query, index };
+        let task = Task {
+            support: &support,
+            labels: &labels,
+            way: WAY,
+            query: &query,
+            index,
+            purpose: Purpose::Test,
+        };
         let prediction = method.predict(&task)?;
         let scores = Scores { values: prediction.probabilities, way: WAY };
         right += scores.accuracy(&episode.labels_of(&drawn.query)) / 40.0;

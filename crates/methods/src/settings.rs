@@ -212,6 +212,16 @@ impl Check {
         }
     }
 
+    /// The released kernel of Bayesian MAML takes its bandwidth from a median that is 0 with two particles.
+    pub fn released_particles(&self, as_released: bool, particles: usize) -> Result<()> {
+        match as_released && particles < 3 {
+            true => {
+                Err(self.error("particles", &particles.to_string(), "at least 3 with as_released = true"))
+            }
+            false => Ok(()),
+        }
+    }
+
     fn error(&self, key: &str, value: &str, must: &'static str) -> Error {
         Error::Value { key: format!("{}.{key}", self.method), value: value.into(), must }
     }

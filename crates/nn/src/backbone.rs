@@ -134,6 +134,9 @@ pub struct Backbone {
     layers: Layers,
     #[module(skip)]
     architecture: Architecture,
+    /// Input channels and number of blocks where it is no architecture but a row of blocks.
+    #[module(skip)]
+    row: Option<(usize, usize)>,
 }
 
 impl Backbone {
@@ -161,7 +164,30 @@ impl Backbone {
             Architecture::ResNet12 => Layers::ResNet(ResNet::new(architecture.channels(), width, &mut init)),
             _ => Layers::ConvNet(ConvNet::new(&architecture.blocks(width), &mut init)),
         };
-        Self { layers, architecture }
+        Self { layers, architecture, row: None }
+    }
+
+    /// `blocks` padded and pooled blocks of `width` channels for images of `channels` channels: a network small enough to
+    /// compare with another program's, by plain Burn operations. [`Backbone::architecture`] has no meaning for it.
+    pub fn row_of_blocks(channels: usize, width: usize, blocks: usize, device: &Device) -> Self {
+        let block = |i: usize| BlockSpec {
+            c_in: if i == 0 { channels } else { width },
+            c_out: width,
+            padding: 1,
+            pool: true,
+        };
+        let specs: Vec<BlockSpec> = (0..blocks.max(1)).map(block).collect();
+        let net = ConvNet::new(&specs, &mut Init::new(0, device)).unfused();
+        Self {
+            layers: Layers::ConvNet(net),
+            architecture: Architecture::Conv4,
+            row: Some((channels, specs.len())),
+        }
+    }
+
+    /// Channels of the images it reads.
+    pub fn channels(&self) -> usize {
+        self.row.map_or(self.architecture.channels(), |(channels, _)| channels)
     }
 
     /// The same backbone as a plain composition of Burn operations, on the CPU too: the oracle of the fused path.
@@ -202,7 +228,7 @@ impl Backbone {
     /// Whether this backbone can read `images`, and if not, why.
     pub(crate) fn check(&self, images: Images<'_>) -> Result<(), Error> {
         let [n, c, h, w] = images.shape();
-        let channels = self.architecture.channels();
+        let channels = self.channels();
         if n == 0 || c < channels {
             return Err(Error::BatchShape {
                 backbone: self.architecture.name(),
@@ -210,7 +236,14 @@ impl Backbone {
                 found: images.shape(),
             });
         }
-        self.architecture.dimension(h, w).map(|_| ())
+        match self.row {
+            None => self.architecture.dimension(h, w).map(|_| ()),
+            Some((_, blocks)) if h.min(w) >> blocks == 0 => {
+                let least = 1 << blocks;
+                Err(Error::ImageTooSmall { backbone: "row of blocks", height: h, width: w, least })
+            }
+            Some(_) => Ok(()),
+        }
     }
 
     /// `images`: [N, C, H, W] -> features [N, D].

@@ -97,7 +97,7 @@ impl Network<Linear> {
         self.check_length(parameters)?;
         let body = self.body().clone().map(&mut Fill(parameters));
         let device = body.backbone.device();
-        Ok((body, images.to_tensor(self.backbone().architecture().channels(), &device)))
+        Ok((body, images.to_tensor(self.backbone().channels(), &device)))
     }
 
     /// A flat vector cut into one tensor for each trained parameter.

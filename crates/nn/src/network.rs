@@ -137,7 +137,7 @@ impl<H: Head> Network<H> {
         forward: impl FnOnce(&Body<H>, Tensor<4>, &mut Pass<'_>) -> Result<(Tensor<1>, X), E>,
     ) -> Result<X, E> {
         self.backbone().check(images)?;
-        let images = images.to_tensor(self.backbone().architecture().channels(), &self.device);
+        let images = images.to_tensor(self.backbone().channels(), &self.device);
         let mut statistics = Vec::new();
         let (loss, extra) = forward(&self.body, images, &mut Pass::Train(&mut statistics))?;
         let gradients = Gradients::of(&self.body, loss.backward());
@@ -177,7 +177,7 @@ impl<H: Head> Network<H> {
         self.backbone().check(images)?;
         let body = self.eval();
         let device = self.eval_device();
-        let channels = body.backbone.architecture().channels();
+        let channels = body.backbone.channels();
         let mut values = Vec::new();
         for chunk in images.chunks(EVAL_BATCH) {
             let chunk = chunk.to_tensor(channels, &device);

@@ -4,7 +4,7 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::Serialize;
 use siskin_cpu::{Isa, Seconds, multiply_adds, time};
 use siskin_methods::gp::cdkt::{Cdkt, CdktSettings};
-use siskin_methods::{Episode, Images, Method, Pace, Rates, Setup, Task};
+use siskin_methods::{Episode, Images, Method, Pace, Purpose, Rates, Setup, Task};
 use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, Step};
 use siskin_random::stream;
 
@@ -231,7 +231,14 @@ fn test(case: &Case, cdkt: &CdktSettings, device: DeviceChoice, repeats: usize) 
             let (features, embedding) = time(|| method.embed(episode.images));
             let features = features?;
             let (support, query) = (features.select(&drawn.support), features.select(&drawn.query));
-            let task = Task { support: &support, labels: &labels, way: WAY, query: &query, index: 0 };
+            let task = Task {
+                support: &support,
+                labels: &labels,
+                way: WAY,
+                query: &query,
+                index: 0,
+                purpose: Purpose::Test,
+            };
             let (prediction, predicting) = time(|| method.predict(&task));
             prediction?;
             parts = [embedding, predicting];

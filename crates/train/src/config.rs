@@ -445,6 +445,11 @@ impl Config {
             ("train.kernel_learning_rate", self.train.kernel_learning_rate),
             ("train.step_factor", self.train.step_factor),
         ];
+        if let (Some(_), Some(other)) = (self.data.validation_domains, &self.data.transfer) {
+            return Err(Error::Config(format!(
+                "data.validation_domains has no effect beside data.transfer = {other:?}: the classes of {other} validate"
+            )));
+        }
         // Ten years: what `Duration` holds for certain.
         if !(0.0..=5_256_000.0).contains(&self.train.save_minutes) {
             return Err(Error::Config(format!(

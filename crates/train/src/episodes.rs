@@ -10,7 +10,7 @@ use siskin_data::{
     Episode, EpisodeSource, EpisodeSpec, LoadedEpisode, Loader, LoaderConfig, Sampler, ShortClasses, Split,
     SplitName,
 };
-use siskin_methods::{FeatureEpisode, Images, Method, TrainsOn};
+use siskin_methods::{FeatureEpisode, Images, Method, Purpose, TrainsOn};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -201,7 +201,14 @@ impl Episodes for PhaseEpisodes {
 
     fn validate(&mut self, method: &dyn Method, stop: &AtomicBool) -> Result<Validation> {
         let split = self.data.split(SplitName::Val);
-        let answers = match evaluate(method, split, &self.data.test_transform, &self.validation, stop) {
+        let answers = match evaluate(
+            method,
+            split,
+            &self.data.test_transform,
+            &self.validation,
+            Purpose::Selection,
+            stop,
+        ) {
             Err(Error::Method(e)) if e.is_not_finite() => return Ok(Validation::NotFinite),
             Err(Error::Stopped) => return Ok(Validation::Stopped),
             answers => answers?,

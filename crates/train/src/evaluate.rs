@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use rayon::prelude::*;
 use siskin_calib::{Predictions, Probabilities};
 use siskin_data::{Episode, Items, Split, Transform};
-use siskin_methods::{Features, Images, LatentGaussians, Method, Prediction, Rows, Task};
+use siskin_methods::{Features, Images, LatentGaussians, Method, Prediction, Purpose, Rows, Task};
 use siskin_random::stream;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +36,7 @@ pub fn evaluate(
     split: &Split,
     transform: &Transform,
     episodes: &[Episode],
+    purpose: Purpose,
     stop: &AtomicBool,
 ) -> Result<Vec<Answer>> {
     let embedded = embed_items(method, split, transform, episodes, stop)?;
@@ -52,7 +53,8 @@ pub fn evaluate(
             let (support, support_labels) = part(&episode.support_rows());
             let (query, labels) = part(&episode.query_rows());
             let (way, index) = (episode.way(), index as u64);
-            let task = Task { support: &support, labels: &support_labels, way, query: &query, index };
+            let task =
+                Task { support: &support, labels: &support_labels, way, query: &query, index, purpose };
             let prediction = method.predict(&task)?;
             Ok(Answer { prediction, labels })
         })

@@ -7,6 +7,7 @@ use crate::run::Model;
 use serde::{Deserialize, Serialize};
 use siskin_calib::{MeanSpread, mean_interval95, mean_std};
 use siskin_data::{Episode, EpisodeSpec, SplitName};
+use siskin_methods::Purpose;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -55,7 +56,7 @@ pub fn episodes(model: &Model, split: SplitName, batches: u64) -> Result<Vec<Epi
 pub fn answers(model: &Model, split: SplitName, batches: u64) -> Result<Vec<Answer>> {
     let episodes = episodes(model, split, batches)?;
     let (method, split) = (model.method.as_ref(), model.data.split(split));
-    evaluate(method, split, &model.data.test_transform, &episodes, &AtomicBool::new(false))
+    evaluate(method, split, &model.data.test_transform, &episodes, Purpose::Test, &AtomicBool::new(false))
 }
 
 /// The report of test answers.

@@ -4,7 +4,7 @@ use crate::average::without_average;
 use crate::checkpoint;
 use crate::config::{BackboneConfig, Config};
 use crate::episodes::PhaseEpisodes;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::phase::{Phase, phases};
 use crate::run_data::RunData;
 use crate::run_folder::RunFolder;
@@ -146,8 +146,18 @@ impl Model {
         let folder = RunFolder::open(folder)?;
         let path = if folder.best().exists() { folder.best() } else { folder.last() };
         let (position, state) = checkpoint::load(&path)?;
-        let config = change(phase_at(&folder.config()?, position.phase)?.config)?;
+        let trained = phase_at(&folder.config()?, position.phase)?.config;
+        let config = change(trained.clone())?;
         let data = RunData::open(&config, channels(&config), opener)?;
+        // Other data may be asked for by a setting; other data under the same name are a mistake.
+        if config.data == trained.data && position.data != data.hash {
+            let why = format!(
+                "it was trained on data {}, but what `data.train` and `data.transfer` name is now {}: give the same data, or \
+                 choose other data by --set data.train=...",
+                position.data, data.hash
+            );
+            return Err(Error::Checkpoint { path, why });
+        }
         let mut method = new_method(&config, &data)?;
         method.load_state(&without_average(state))?;
         Ok(Model { method, config, data, episodes: position.episode })

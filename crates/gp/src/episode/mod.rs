@@ -141,7 +141,7 @@ mod tests {
         let hyper = hyper("rbf", true, true, -0.3, 0.8);
         let chains = Chains { chains: 3, sweeps: 2, seed: 4 };
         for likelihood in [SampledLikelihood::LogisticSoftmax, SampledLikelihood::OneVsEach] {
-            let sampler = Sampler { likelihood, chains };
+            let sampler = Sampler { likelihood, chains, released: false };
             let (_, task) = Support::new(x.as_ref(), &y, 3, &hyper).unwrap();
             let run = sampler.run(&task).unwrap();
             let through =

@@ -8,6 +8,8 @@
 //! | [`laplace`] | softmax | the Gaussian at the mode |
 //! | [`one_vs_each`] | one-vs-each | mean field over differences |
 //! | [`exact`] | Gaussian | the exact posterior of labels as numbers |
+//!
+//! [`released`] is none of them: it reproduces the authors' code.
 
 pub mod exact;
 pub mod gibbs;
@@ -15,6 +17,7 @@ pub mod laplace;
 pub mod mean_field;
 pub mod natural;
 pub mod one_vs_each;
+pub mod released;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

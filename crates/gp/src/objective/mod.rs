@@ -5,6 +5,7 @@ mod elbo;
 mod leave_one_out;
 mod predictive;
 pub mod released;
+pub mod released_predictive;
 
 pub(crate) use direct::envelope;
 pub use direct::{direct, natural_bound};

@@ -1,20 +1,30 @@
 //! DKT with the cosine kernel (Patacchiola et al. 2020): a deep-kernel Gaussian process that regresses the labels +1 and -1
 //! of every class, with batch normalisation after the network, a constant mean and Gaussian noise of variance 0.1.
 //!
-//! Two things of the published code are left out: it builds a new Adam at the start of every epoch, here one Adam lasts the
-//! whole training; and it learns a mean for each class slot, here the slots, which are exchangeable, share one.
+//! The released code has output scale and mean for each class slot: `output_scale` and `mean` choose. It builds a new Adam at
+//! the start of every epoch; here one Adam lasts the whole training.
 
 use crate::error::Result;
-use crate::gp::deep_kernel::{DeepKernel, FeatureNorm, GpHead, OutputScale, matrix, named_scales, row_major};
+use crate::gp::deep_kernel::{DeepKernel, FeatureNorm, GpHead, Labelled, Slots, named_scales, row_major};
 use crate::settings::{Check, Settings};
 use crate::shared::state::State;
-use crate::{Episode, Features, Method, Prediction, Rates, Setup, Task};
+use crate::{Episode, Features, Method, Prediction, Rates, Scores, Setup, Task};
 use serde::{Deserialize, Serialize};
-use siskin_gp::episode::{Hyper, Objective, adapt, value_and_gradient};
-use siskin_gp::inference::Inference;
-use siskin_gp::kernels::{Cosine, Kernel};
-use siskin_gp::quadrature::Precision;
+use siskin_gp::inference::exact::{LabelRegression, largest_target_probabilities};
+use siskin_gp::kernels::{Cosine, Kernel, Linear};
 use siskin_nn::HeadLoss;
+
+/// The kernel, and whether the features are normalised before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DktKernel {
+    /// Batch normalisation of the features, then cosines: the published choice (`bncossim`).
+    NormalisedCosine,
+    /// Cosines of the features as they are (`cossim`).
+    Cosine,
+    /// `s v <x, x'>` of the features as they are.
+    Linear,
+}
 
 /// How the regressions of the classes become class probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,8 +41,12 @@ pub enum DktProbabilities {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DktSettings {
+    /// The kernel.
+    pub kernel: DktKernel,
     /// One output scale for all classes, or one per class slot, as the published code has it.
-    pub output_scale: OutputScale,
+    pub output_scale: Slots,
+    /// One prior mean for all classes, or one per class slot, as the published code has it.
+    pub mean: Slots,
     /// The output scale at the start of training.
     pub initial_output_scale: f64,
     /// Variance of the Gaussian noise on the labels; not learned.
@@ -44,7 +58,9 @@ pub struct DktSettings {
 impl Default for DktSettings {
     fn default() -> Self {
         DktSettings {
-            output_scale: OutputScale::Shared,
+            kernel: DktKernel::NormalisedCosine,
+            output_scale: Slots::Shared,
+            mean: Slots::Shared,
             initial_output_scale: std::f64::consts::LN_2,
             noise: 0.1,
             probabilities: DktProbabilities::Published,
@@ -80,36 +96,73 @@ impl Dkt {
     }
 }
 
-/// Batch normalisation, cosine kernel, constant mean, one regression for each class.
+/// Batch normalisation, kernel, constant mean, one regression for each class.
 #[derive(Clone)]
 pub struct DktHead {
-    config: DktSettings,
+    pub(crate) config: DktSettings,
     way: usize,
-    norm: FeatureNorm,
-    hyper: Hyper,
+    /// Nothing for the kernels on features as they are.
+    pub(crate) norm: Option<FeatureNorm>,
+    pub(crate) kernel: Kernel,
+    /// One, or one for each class.
+    pub(crate) means: Vec<f64>,
 }
 
 impl DktHead {
-    fn new(config: &DktSettings, way: usize, dim: usize) -> Result<DktHead> {
-        let kernel = Kernel::new(Cosine)
-            .with_scale(config.initial_output_scale)?
-            .scale_per_class(config.output_scale.slots(way));
-        let hyper = Hyper { kernel, mean: 0.0, tau: 1.0 };
-        Ok(DktHead { config: config.clone(), way, norm: FeatureNorm::new(dim), hyper })
+    pub(crate) fn new(config: &DktSettings, way: usize, dim: usize) -> Result<DktHead> {
+        let norm = (config.kernel == DktKernel::NormalisedCosine).then(|| FeatureNorm::new(dim));
+        let kernel = match config.kernel {
+            DktKernel::NormalisedCosine | DktKernel::Cosine => Kernel::new(Cosine),
+            DktKernel::Linear => Kernel::new(Linear),
+        };
+        let slots = config.output_scale.slots(way);
+        let kernel =
+            kernel.with_scale(config.initial_output_scale)?.scale_per_class(slots).shape_per_class(slots);
+        let means = vec![0.0; config.mean.slots(way)];
+        Ok(DktHead { config: config.clone(), way, norm, kernel, means })
+    }
+
+    /// The prior mean of each of `way` classes.
+    fn class_means(&self, way: usize) -> Vec<f64> {
+        if self.means.len() == 1 { vec![self.means[0]; way] } else { self.means.clone() }
+    }
+
+    /// Means of the classes' regressions at the queries, [Q, C], and the probabilities that follow from them.
+    pub(crate) fn answer(&self, task: &Task<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        let &Task { labels, way, .. } = task;
+        let (support, query) = (task.support.features()?, task.query.features()?);
+        for (key, slots) in [("dkt.output_scale", self.config.output_scale), ("dkt.mean", self.config.mean)] {
+            slots.check_way(key, self.way, way)?;
+        }
+        let means = self.class_means(way);
+        let labelled = Labelled { kernel: &self.kernel, features: support, labels, means: &means, tau: 1.0 };
+        let regression = LabelRegression::new(&labelled.task()?, self.config.noise)?;
+        let latent = regression.latent(&labelled.query(query)?)?;
+        let scores = Scores { values: row_major(&latent.mean), way };
+        let probabilities = match self.config.probabilities {
+            DktProbabilities::Published => scores.softmax(),
+            DktProbabilities::LargestTarget => {
+                row_major(&largest_target_probabilities(&latent, self.config.noise))
+            }
+        };
+        Ok((scores.values, probabilities))
     }
 }
 
 impl GpHead for DktHead {
-    /// The mean, raw output scales, then weight and bias of the normalisation.
+    /// The means, raw output scales and shapes, then weight and bias of the normalisation.
     fn learned(&self) -> Vec<f64> {
-        [&[self.hyper.mean], self.hyper.kernel.raw_scale.as_slice(), &self.norm.weight, &self.norm.bias]
-            .concat()
+        let mut x = [self.means.as_slice(), &self.kernel.raw_scale, &self.kernel.raw_shape].concat();
+        x.extend(self.norm.iter().flat_map(|norm| norm.weight.iter().chain(&norm.bias)));
+        x
     }
 
     fn put_learned(&mut self, x: &[f64]) {
-        let (mean, mut rest) = x.split_at(1);
-        self.hyper.mean = mean[0];
-        for part in [&mut self.hyper.kernel.raw_scale, &mut self.norm.weight, &mut self.norm.bias] {
+        let mut rest = x;
+        let Kernel { raw_scale, raw_shape, .. } = &mut self.kernel;
+        let mut parts = vec![&mut self.means, raw_scale, raw_shape];
+        parts.extend(self.norm.iter_mut().flat_map(|norm| [&mut norm.weight, &mut norm.bias]));
+        for part in parts {
             let (own, after) = rest.split_at(part.len());
             part.copy_from_slice(own);
             rest = after;
@@ -118,54 +171,68 @@ impl GpHead for DktHead {
 
     /// The normalisation learns at the network's pace: it is a layer of the network.
     fn rate(&self, index: usize, rates: Rates) -> f64 {
-        if index <= self.hyper.kernel.raw_scale.len() { rates.kernel } else { rates.network.learning_rate }
+        let of_process = self.means.len() + self.kernel.raw_scale.len() + self.kernel.raw_shape.len();
+        if index < of_process { rates.kernel } else { rates.network.learning_rate }
     }
 
     fn named(&self) -> Vec<(String, f64)> {
-        let mut all = named_scales(&self.hyper.kernel);
-        all.push(("mean".into(), self.hyper.mean));
+        let mut all = named_scales(&self.kernel);
+        match self.means[..] {
+            [mean] => all.push(("mean".into(), mean)),
+            ref means => all.extend(means.iter().enumerate().map(|(c, m)| (format!("mean_{c}"), *m))),
+        }
         all
     }
 
-    /// `-1/C sum_c log N(t^c | mean, K_c + noise I) / N` over support and query together.
+    /// `-1/C sum_c log N(t^c | mean_c, K_c + noise I) / N` over support and query together.
     fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<()>> {
-        let (normal, tape) = self.norm.train(features)?;
-        let (way, noise) = (episode.way, self.config.noise);
-        let objective = Objective::LabelRegression { noise };
-        let answer = value_and_gradient(matrix(&normal), episode.labels, way, &self.hyper, &objective)?;
+        let (way, noise, labels) = (episode.way, self.config.noise, episode.labels);
+        let normalised = self.norm.as_mut().map(|norm| norm.train(features)).transpose()?;
+        let seen = normalised.as_ref().map_or(features, |(normal, _)| normal);
+        let means = self.class_means(way);
+        let labelled = Labelled { kernel: &self.kernel, features: seen, labels, means: &means, tau: 1.0 };
+        let answer =
+            labelled.over_all_rows(|task| Ok(LabelRegression::new(task, noise)?.log_likelihood()))?;
         let scale = -1.0 / (features.rows as f64 * way as f64);
-        let dnormal = row_major(&answer.features).iter().map(|d| scale * d).collect();
-        let back = self.norm.back(&tape, dnormal);
-        let mut dhyper = vec![scale * answer.hyper.mean];
-        dhyper.extend(answer.hyper.kernel.raw_scale.iter().map(|g| scale * g));
-        dhyper.extend(back.weight);
-        dhyper.extend(back.bias);
-        Ok(HeadLoss { loss: scale * answer.value, dfeatures: back.features, dhyper, extra: () })
+        let mut dhyper = match self.means.len() {
+            1 => vec![answer.means.iter().sum()],
+            _ => answer.means,
+        };
+        dhyper.extend(answer.kernel.raw_scale.iter().chain(&answer.kernel.raw_shape));
+        dhyper.iter_mut().for_each(|d| *d *= scale);
+        let mut dfeatures: Vec<f64> = answer.features.iter().map(|d| scale * d).collect();
+        if let (Some(norm), Some((_, tape))) = (&self.norm, &normalised) {
+            let back = norm.back(tape, dfeatures);
+            dfeatures = back.features;
+            dhyper.extend(back.weight);
+            dhyper.extend(back.bias);
+        }
+        Ok(HeadLoss { loss: scale * answer.value, dfeatures, dhyper, extra: () })
     }
 
     fn embed(&self, features: Features) -> Result<Features> {
-        self.norm.eval(&features)
+        match &self.norm {
+            Some(norm) => norm.eval(&features),
+            None => Ok(features),
+        }
     }
 
     fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
-        let &Task { labels, way, .. } = task;
-        let (support, query) = (task.support.features()?, task.query.features()?);
-        self.config.output_scale.check_way("dkt.output_scale", self.way, way)?;
-        let exact = Inference::Exact { noise: self.config.noise };
-        let regression = adapt(matrix(support), labels, way, &self.hyper, &exact)?;
-        let probabilities = row_major(&match self.config.probabilities {
-            DktProbabilities::Published => regression.published_probs(matrix(query))?,
-            DktProbabilities::LargestTarget => regression.probs(matrix(query), Precision::Standard)?,
-        });
-        Ok(Prediction { probabilities, way, latent: None })
+        let (_, probabilities) = self.answer(task)?;
+        Ok(Prediction { probabilities, way: task.way, latent: None })
     }
 
     fn save(&self, state: &mut State) {
-        self.norm.save(state);
+        if let Some(norm) = &self.norm {
+            norm.save(state);
+        }
     }
 
     fn load(&mut self, state: &State) -> Result<()> {
-        self.norm.load(state)
+        match &mut self.norm {
+            Some(norm) => norm.load(state),
+            None => Ok(()),
+        }
     }
 }
 
@@ -173,7 +240,7 @@ impl GpHead for DktHead {
 mod tests {
     use super::*;
     use crate::shared::golden::{Golden, assert_close};
-    use crate::{Images, Rows, select};
+    use crate::{Images, Purpose, Rows, select};
 
     const SUPPORT: [usize; 3] = [0, 4, 8];
     const QUERY: [usize; 9] = [1, 2, 3, 5, 6, 7, 9, 10, 11];
@@ -182,14 +249,14 @@ mod tests {
     fn golden() -> (Golden, DktHead, Features, Vec<usize>) {
         let golden = Golden::parse(include_str!("../../tests/golden/dkt.json"));
         let (features, labels) = (golden.table("features", 5), golden.usizes("labels"));
-        let config = DktSettings { output_scale: OutputScale::PerClass, ..DktSettings::default() };
+        let config = DktSettings { output_scale: Slots::PerClass, ..DktSettings::default() };
         let mut head = DktHead::new(&config, 3, features.dim).unwrap();
         head.put_learned(&golden.f64s("learned"));
         (golden, head, features, labels)
     }
 
     fn task<'a>(support: &'a Rows, labels: &'a [usize], way: usize, query: &'a Rows) -> Task<'a> {
-        Task { support, labels, way, query, index: 0 }
+        Task { support, labels, way, query, index: 0, purpose: Purpose::Test }
     }
 
     fn rows(features: &Features, rows: &[usize]) -> Rows {
@@ -210,7 +277,7 @@ mod tests {
     #[test]
     fn predictions_after_one_batch_are_those_of_pytorch() {
         let (golden, mut head, features, labels) = golden();
-        head.norm.train(&features).unwrap();
+        head.norm.as_mut().unwrap().train(&features).unwrap();
         let all = head.embed(features).unwrap();
         let of = SUPPORT.map(|row| labels[row]);
         let answer = head.predict(&task(&rows(&all, &SUPPORT), &of, 3, &rows(&all, &QUERY))).unwrap();

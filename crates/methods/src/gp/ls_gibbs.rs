@@ -26,6 +26,11 @@ pub struct LsGibbsSettings {
     pub test_sweeps: usize,
     /// The output scale at the start of training.
     pub initial_output_scale: f64,
+    /// The released order of blocks, from lambda = 1: at the one sweep of training it has half the Poisson counts of the blocked
+    /// sampler, and another gradient.
+    pub as_released: bool,
+    /// Whether models are chosen with the sweeps of training, as the released code does, and not with those of the test.
+    pub select_as_trained: bool,
     /// Class probabilities: published, `exp E log sigma` normalised, or expected, `E p(y | f)`.
     pub probabilities: SampledProbabilities,
 }
@@ -38,6 +43,8 @@ impl Default for LsGibbsSettings {
             sweeps: 1,
             test_sweeps: 50,
             initial_output_scale: 1.0,
+            as_released: false,
+            select_as_trained: false,
             probabilities: SampledProbabilities::Published,
         }
     }
@@ -75,6 +82,8 @@ pub fn ls_gibbs(config: &LsGibbsSettings, setup: Setup) -> Result<DeepKernel<Sam
         sweeps: config.sweeps,
         test_sweeps: config.test_sweeps,
         initial_output_scale: config.initial_output_scale,
+        as_released: config.as_released,
+        select_as_trained: config.select_as_trained,
     };
     DeepKernel::with_head(SampledHead::new(sampling, setup.seed)?, setup)
 }

@@ -1,9 +1,9 @@
 //! Methods whose head is a Gaussian process on the features.
 
 pub mod cdkt;
-mod deep_kernel;
+pub(crate) mod deep_kernel;
 pub mod dkt;
 pub mod ls_gibbs;
 pub mod ove;
 
-pub use deep_kernel::{DeepKernel, GpHead, OutputScale, SampledHead};
+pub use deep_kernel::{DeepKernel, GpHead, SampledHead, Slots};

@@ -26,6 +26,10 @@ pub struct OveSettings {
     pub test_sweeps: usize,
     /// The output scale at the start of training.
     pub initial_output_scale: f64,
+    /// The variance of a difference as its standard deviation, by 20 points, as the released code has it.
+    pub as_released: bool,
+    /// Whether models are chosen with the sweeps of training, as the released code does, and not with those of the test.
+    pub select_as_trained: bool,
 }
 
 impl Default for OveSettings {
@@ -36,6 +40,8 @@ impl Default for OveSettings {
             sweeps: 1,
             test_sweeps: 50,
             initial_output_scale: 1.0,
+            as_released: false,
+            select_as_trained: false,
         }
     }
 }
@@ -72,6 +78,8 @@ pub fn ove(config: &OveSettings, setup: Setup) -> Result<DeepKernel<SampledHead>
         sweeps: config.sweeps,
         test_sweeps: config.test_sweeps,
         initial_output_scale: config.initial_output_scale,
+        as_released: config.as_released,
+        select_as_trained: config.select_as_trained,
     };
     DeepKernel::with_head(SampledHead::new(sampling, setup.seed)?, setup)
 }

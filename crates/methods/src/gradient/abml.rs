@@ -26,7 +26,7 @@ use crate::error::Result;
 use crate::gradient::gaussian_weights::{
     Sample, add_curvature, add_hyper_prior, add_kl_gradient, add_kl_prior_gradient, add_kl_second, draw, kl,
 };
-use crate::gradient::inner::{MetaGradient, Part, descend, finite, pull_back};
+use crate::gradient::inner::{MetaGradient, Part, check_precision, descend, finite, pull_back};
 use crate::gradient::maml::{TaskGradient, classifier};
 use crate::settings::{Check, Settings};
 use crate::shared::scores::Scores;
@@ -116,6 +116,7 @@ pub struct Abml {
 impl Abml {
     /// A fresh model.
     pub fn new(config: &AbmlSettings, setup: Setup) -> Result<Abml> {
+        check_precision(config.order, &setup, "abml.order")?;
         let mean = classifier(&setup)?;
         let parameters = mean.parameters().len();
         let rho = (2.0 * config.initial_deviation.ln()) as f32;

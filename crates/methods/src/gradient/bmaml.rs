@@ -12,8 +12,8 @@
 //! | step | rate / M, default rate 0.2 | rate without 1 / M, 0.01: with 20 particles the same length |
 //! | prior | variance 1 / lambda, density of log lambda with its Jacobian | standard deviation 1 / lambda |
 
-use crate::gradient::particles::{ParticleClassifier, ParticleLoss};
-use crate::gradient::svgd::{Points, Prior, Shape, mixture_loss, path, path_adjoint};
+use crate::gradient::particles::{ParticleClassifier, ParticleLoss, in_bounds};
+use crate::gradient::svgd::{Points, Prior, Rule, Shape, mixture_loss, path, path_adjoint};
 use crate::select;
 use crate::settings::{Check, Settings};
 use crate::{Episode, Features, Method, Result, Setup};
@@ -32,11 +32,19 @@ pub struct BmamlSettings {
     pub inner_learning_rate: f64,
     /// Steps on the support at test.
     pub test_steps: usize,
+    /// Kernel, prior and step of the released code; its inner rate is 0.01, without the 1 / particles of the default rule.
+    pub as_released: bool,
 }
 
 impl Default for BmamlSettings {
     fn default() -> Self {
-        BmamlSettings { particles: 20, inner_steps: 1, inner_learning_rate: 0.2, test_steps: 1 }
+        BmamlSettings {
+            particles: 20,
+            inner_steps: 1,
+            inner_learning_rate: 0.2,
+            test_steps: 1,
+            as_released: false,
+        }
     }
 }
 
@@ -49,8 +57,8 @@ impl Settings for BmamlSettings {
     fn check(&self) -> Result<()> {
         Check { method: Self::NAME }
             .at_least_one(&[("particles", self.particles), ("inner_steps", self.inner_steps)])?
-            .positive(&[("inner_learning_rate", self.inner_learning_rate)])
-            .map(|_| ())
+            .positive(&[("inner_learning_rate", self.inner_learning_rate)])?
+            .released_particles(self.as_released, self.particles)
     }
 
     fn build(&self, setup: Setup) -> Result<Box<dyn Method>> {
@@ -89,11 +97,17 @@ pub(crate) fn scatter(to: &mut [f64], dim: usize, rows: &[usize], gradients: &[f
 }
 
 impl ParticleLoss for BmamlSettings {
-    const PRIOR: Prior = Prior::Hierarchical;
     const RATE_KEY: &'static str = "bmaml.inner_learning_rate";
 
     fn particles(&self) -> usize {
         self.particles
+    }
+
+    fn posterior(&self) -> (Prior, Rule) {
+        match self.as_released {
+            false => (Prior::Hierarchical, Rule::Yoon),
+            true => (Prior::ReleasedHierarchical, Rule::Released),
+        }
     }
 
     fn test(&self) -> (usize, f64) {
@@ -112,12 +126,12 @@ impl ParticleLoss for BmamlSettings {
         particles: &[f64],
         features: &Features,
         episode: &Episode<'_>,
-    ) -> HeadLoss<()> {
+    ) -> Result<HeadLoss<()>> {
         let halves = Halves::of(features, episode);
         let support = Points { x: &halves.support, labels: &halves.support_labels };
         let query = Points { x: &halves.query, labels: &halves.query_labels };
         let rate = self.inner_learning_rate;
-        let path = path(shape, particles, support, rate, self.inner_steps);
+        let path = in_bounds(path(shape, particles, support, rate, self.inner_steps), Self::RATE_KEY)?;
         let last = &path[self.inner_steps];
         let (loss, v, dquery) = mixture_loss(shape, last, query);
         let mut dsupport = vec![0.0; halves.support.values.len()];
@@ -125,7 +139,7 @@ impl ParticleLoss for BmamlSettings {
         let mut dfeatures = vec![0.0; features.values.len()];
         scatter(&mut dfeatures, features.dim, episode.support, &dsupport);
         scatter(&mut dfeatures, features.dim, episode.query, &dquery);
-        HeadLoss { loss, dfeatures, dhyper: v, extra: () }
+        Ok(HeadLoss { loss, dfeatures, dhyper: v, extra: () })
     }
 }
 
@@ -142,6 +156,7 @@ mod tests {
                 inner_steps: steps,
                 inner_learning_rate: golden.f64("rate"),
                 test_steps: steps,
+                as_released: false,
             }
         });
     }

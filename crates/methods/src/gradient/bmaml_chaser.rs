@@ -8,8 +8,8 @@
 //! outweigh all others. Kernel and step as in [`crate::gradient::bmaml`]; the leader's default rate is half the chaser's, as there.
 
 use crate::gradient::bmaml::{Halves, scatter};
-use crate::gradient::particles::{ParticleClassifier, ParticleLoss};
-use crate::gradient::svgd::{Points, Prior, Shape, path, path_adjoint, step};
+use crate::gradient::particles::{ParticleClassifier, ParticleLoss, in_bounds};
+use crate::gradient::svgd::{Points, Prior, Rule, Shape, path, path_adjoint, step};
 use crate::settings::{Check, Settings};
 use crate::{Episode, Features, Method, Result, Setup};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub struct BmamlChaserSettings {
     pub leader_learning_rate: f64,
     /// Steps on the support at test.
     pub test_steps: usize,
+    /// Kernel, prior and step of the released code; its inner rate is 0.01, without the 1 / particles of the default rule.
+    pub as_released: bool,
 }
 
 impl Default for BmamlChaserSettings {
@@ -42,6 +44,7 @@ impl Default for BmamlChaserSettings {
             leader_steps: 1,
             leader_learning_rate: 0.1,
             test_steps: 5,
+            as_released: false,
         }
     }
 }
@@ -61,8 +64,8 @@ impl Settings for BmamlChaserSettings {
             .positive(&[
                 ("inner_learning_rate", self.inner_learning_rate),
                 ("leader_learning_rate", self.leader_learning_rate),
-            ])
-            .map(|_| ())
+            ])?
+            .released_particles(self.as_released, self.particles)
     }
 
     fn build(&self, setup: Setup) -> Result<Box<dyn Method>> {
@@ -74,11 +77,17 @@ impl Settings for BmamlChaserSettings {
 pub type BmamlChaser = ParticleClassifier<BmamlChaserSettings>;
 
 impl ParticleLoss for BmamlChaserSettings {
-    const PRIOR: Prior = Prior::StandardNormal;
     const RATE_KEY: &'static str = "bmaml-chaser.inner_learning_rate";
 
     fn particles(&self) -> usize {
         self.particles
+    }
+
+    fn posterior(&self) -> (Prior, Rule) {
+        match self.as_released {
+            false => (Prior::StandardNormal, Rule::Yoon),
+            true => (Prior::ReleasedStandardNormal, Rule::Released),
+        }
     }
 
     fn test(&self) -> (usize, f64) {
@@ -97,12 +106,12 @@ impl ParticleLoss for BmamlChaserSettings {
         particles: &[f64],
         features: &Features,
         episode: &Episode<'_>,
-    ) -> HeadLoss<()> {
+    ) -> Result<HeadLoss<()>> {
         let halves = Halves::of(features, episode);
         let support = Points { x: &halves.support, labels: &halves.support_labels };
         let all = Points { x: features, labels: episode.labels };
         let rate = self.inner_learning_rate;
-        let path = path(shape, particles, support, rate, self.inner_steps);
+        let path = in_bounds(path(shape, particles, support, rate, self.inner_steps), Self::RATE_KEY)?;
         let chaser = &path[self.inner_steps];
         let leader = (0..self.leader_steps)
             .fold(chaser.clone(), |at, _| step(shape, &at, all, self.leader_learning_rate));
@@ -113,7 +122,7 @@ impl ParticleLoss for BmamlChaserSettings {
         let v = path_adjoint(shape, &path, support, rate, v, &mut dsupport);
         let mut dfeatures = vec![0.0; features.values.len()];
         scatter(&mut dfeatures, features.dim, episode.support, &dsupport);
-        HeadLoss { loss, dfeatures, dhyper: v, extra: () }
+        Ok(HeadLoss { loss, dfeatures, dhyper: v, extra: () })
     }
 }
 
@@ -132,6 +141,7 @@ mod tests {
                 leader_steps: steps,
                 leader_learning_rate: golden.f64("leader_rate"),
                 test_steps: steps,
+                as_released: false,
             }
         });
     }

@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::{Episode, Images, Pixels, Rows, Setup, Task};
 use serde::{Deserialize, Serialize};
+use siskin_nn::{Linear, LossGradient, Network};
 
 /// What the meta-gradient knows of the inner steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +47,48 @@ pub fn pull_back(
     Ok(v)
 }
 
+/// A classifier as a function of one flat vector of its weights: what the steps on a task need.
+pub trait FlatClassifier {
+    /// theta_0.
+    fn parameters(&self) -> Vec<f32>;
+    /// Mean cross-entropy of labelled images at `theta`, with scores and gradient.
+    fn loss_gradient(&self, theta: &[f32], part: &Part) -> Result<LossGradient>;
+    /// The Hessian of that loss at `theta` times `v`.
+    fn hessian_vector(&self, theta: &[f32], part: &Part, v: &[f32]) -> Result<Vec<f32>>;
+    /// Scores of images at `theta`, `[N, way]`.
+    fn scores(&self, theta: &[f32], part: &Part) -> Result<Vec<f64>>;
+}
+
+impl FlatClassifier for Network<Linear> {
+    fn parameters(&self) -> Vec<f32> {
+        Network::parameters(self)
+    }
+
+    fn loss_gradient(&self, theta: &[f32], part: &Part) -> Result<LossGradient> {
+        Ok(self.loss_gradient_at(theta, part.images()?, &part.labels)?)
+    }
+
+    fn hessian_vector(&self, theta: &[f32], part: &Part, v: &[f32]) -> Result<Vec<f32>> {
+        Ok(self.hessian_vector_at(theta, part.images()?, &part.labels, v)?)
+    }
+
+    fn scores(&self, theta: &[f32], part: &Part) -> Result<Vec<f64>> {
+        Ok(self.scores_at(theta, part.images()?)?)
+    }
+}
+
+/// Refuses second order in a precision that its pass does not have: the products with Hessians are f32.
+pub fn check_precision(order: MetaGradient, setup: &Setup, key: &str) -> Result<()> {
+    let precision = setup.device.precision();
+    if order == MetaGradient::Second && precision != siskin_nn::Precision::F32 {
+        return Err(Error::Settings(format!(
+            "{key} = \"second\" goes through the inner steps in f32 only: leave backbone.precision at \"f32\", or set {key} \
+             = \"first\""
+        )));
+    }
+    Ok(())
+}
+
 /// Some images of a task with their labels.
 pub struct Part {
     pixels: Vec<f32>,
@@ -68,6 +111,11 @@ impl Part {
         Part { pixels, shape: [rows.len(), c, h, w], labels }
     }
 
+    /// Images of `shape` (N, channels, height, width).
+    pub(crate) fn new(pixels: Vec<f32>, shape: [usize; 4], labels: Vec<usize>) -> Part {
+        Part { pixels, shape, labels }
+    }
+
     /// Images as [`Pixels::of`] made them.
     pub(crate) fn of_pixels(rows: &Pixels, labels: &[usize], setup: &Setup) -> Result<Part> {
         let wanted = [setup.architecture.channels(), setup.image_size, setup.image_size];
@@ -83,6 +131,11 @@ impl Part {
         check_way(task.way, setup)?;
         let part = |rows: &Rows, labels: &[usize]| Part::of_pixels(rows.pixels()?, labels, setup);
         Ok((part(task.support, task.labels)?, part(task.query, &[])?))
+    }
+
+    /// All pixels, image by image.
+    pub(crate) fn pixels(&self) -> &[f32] {
+        &self.pixels
     }
 
     /// The images.

@@ -11,7 +11,9 @@
 //! averaged; for Adam it is the same.
 
 use crate::error::Result;
-use crate::gradient::inner::{MetaGradient, Part, descend, finite, pull_back};
+use crate::gradient::inner::{
+    FlatClassifier, MetaGradient, Part, check_precision, descend, finite, pull_back,
+};
 use crate::settings::{Check, Settings};
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
@@ -67,6 +69,7 @@ pub struct Maml {
 impl Maml {
     /// A fresh model.
     pub fn new(config: &MamlSettings, setup: Setup) -> Result<Maml> {
+        check_precision(config.order, &setup, "maml.order")?;
         Ok(Maml { network: classifier(&setup)?, config: config.clone(), setup })
     }
 }
@@ -79,7 +82,7 @@ pub(crate) fn classifier(setup: &Setup) -> Result<Network<Linear>> {
 }
 
 /// What one task gives to a step.
-pub struct TaskGradient {
+pub(crate) struct TaskGradient {
     /// The meta-loss.
     pub loss: f64,
     /// Share of queries named rightly after adaptation.
@@ -88,24 +91,32 @@ pub struct TaskGradient {
     pub gradient: Vec<f32>,
 }
 
+/// theta_0, ..., theta_K by steps on the support.
+pub(crate) fn adapt(
+    network: &impl FlatClassifier,
+    support: &Part,
+    steps: usize,
+    rate: f64,
+) -> Result<Vec<Vec<f32>>> {
+    descend(network.parameters(), steps, rate, |_, theta| Ok(network.loss_gradient(theta, support)?.gradient))
+}
+
 /// The meta-loss of one task and its gradient.
-pub fn task_gradient(
-    network: &Network<Linear>,
+pub(crate) fn task_gradient(
+    network: &impl FlatClassifier,
     config: &MamlSettings,
     support: &Part,
     query: &Part,
 ) -> Result<TaskGradient> {
-    let (images, labels, rate) = (support.images()?, &support.labels, config.inner_learning_rate);
-    let positions = descend(network.parameters(), config.inner_steps, rate, |_, theta| {
-        Ok(network.loss_gradient_at(theta, images, labels)?.gradient)
-    })?;
-    let outer = network.loss_gradient_at(&positions[config.inner_steps], query.images()?, &query.labels)?;
+    let rate = config.inner_learning_rate;
+    let positions = adapt(network, support, config.inner_steps, rate)?;
+    let outer = network.loss_gradient(&positions[config.inner_steps], query)?;
     let way = outer.scores.len() / query.labels.len();
     let accuracy = Scores { values: outer.scores, way }.accuracy(&query.labels);
     let gradient = match config.order {
         MetaGradient::First => outer.gradient,
         MetaGradient::Second => pull_back(&positions, rate, outer.gradient, |_, theta, v| {
-            Ok(network.hessian_vector_at(theta, images, labels, v)?)
+            network.hessian_vector(theta, support, v)
         })?,
     };
     Ok(TaskGradient { loss: outer.loss, accuracy, gradient })
@@ -135,12 +146,9 @@ impl Method for Maml {
 
     fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
         let (support, query) = Part::of_task(task, &self.setup)?;
-        let (images, steps, rate) =
-            (support.images()?, self.config.test_steps, self.config.inner_learning_rate);
-        let positions = descend(self.network.parameters(), steps, rate, |_, theta| {
-            Ok(self.network.loss_gradient_at(theta, images, &support.labels)?.gradient)
-        })?;
-        let scores = self.network.scores_at(&positions[steps], query.images()?)?;
+        let steps = self.config.test_steps;
+        let positions = adapt(&self.network, &support, steps, self.config.inner_learning_rate)?;
+        let scores = self.network.scores(&positions[steps], &query)?;
         let values = finite(scores, "maml.inner_learning_rate")?;
         Ok(Scores { values, way: task.way }.prediction())
     }
@@ -248,5 +256,22 @@ pub(crate) mod tests {
         let (of_second, of_first) = (along(&second), along(&first));
         assert!((slope - of_second).abs() < 0.003 * of_second, "{slope} {of_second}");
         assert!((slope - of_first).abs() > 0.01 * of_second, "{slope} {of_first}");
+    }
+
+    #[test]
+    fn second_order_in_bf16_is_refused_and_first_order_is_not() {
+        let device = DeviceChoice::CpuAt(siskin_nn::Precision::Bf16Emulated);
+        let setup = Setup {
+            architecture: Architecture::Conv4S,
+            image_size: 28,
+            way: 2,
+            base_classes: 2,
+            seed: 0,
+            device,
+        };
+        let with = |order| Maml::new(&MamlSettings { order, ..MamlSettings::default() }, setup);
+        let error = with(MetaGradient::Second).err().unwrap().to_string();
+        assert!(error.contains("maml.order") && error.contains("f32"), "{error}");
+        assert!(with(MetaGradient::First).is_ok());
     }
 }

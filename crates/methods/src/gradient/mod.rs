@@ -4,9 +4,9 @@ pub mod abml;
 pub mod bmaml;
 pub mod bmaml_chaser;
 mod gaussian_weights;
-mod inner;
+pub(crate) mod inner;
 pub mod maml;
-mod particles;
-mod svgd;
+pub(crate) mod particles;
+pub(crate) mod svgd;
 
 pub use inner::MetaGradient;

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::gradient::inner::{check_way, finite};
-use crate::gradient::svgd::{Points, Prior, Shape, mixture, step};
+use crate::gradient::svgd::{Points, Prior, Rule, Shape, mixture, path};
 use crate::shared::adam::ScalarAdam;
 use crate::shared::state::State;
 use crate::{Episode, Features, Images, Method, Prediction, Rates, Rows, Setup, StepReport, Task};
@@ -14,19 +14,25 @@ const INITIAL_LOG_LAMBDA: f64 = 1.0;
 
 /// What the two differ in: their settings, and the loss of an episode.
 pub trait ParticleLoss {
-    /// The prior of a particle.
-    const PRIOR: Prior;
     /// The config key of the inner rate, for errors.
     const RATE_KEY: &'static str;
 
     /// Particles of the last layer.
     fn particles(&self) -> usize;
+    /// The prior of a particle, and the kernel and length of a step.
+    fn posterior(&self) -> (Prior, Rule);
     /// Steps on the support at test, and their rate.
     fn test(&self) -> (usize, f64);
     /// Copies of all particles that a task holds at once: their positions, gradients and adjoints.
     fn copies_of_a_task(&self) -> usize;
     /// The loss of one episode. `dhyper` is the gradient of the particles.
-    fn loss(&self, shape: &Shape, at: &[f64], features: &Features, episode: &Episode<'_>) -> HeadLoss<()>;
+    fn loss(
+        &self,
+        shape: &Shape,
+        at: &[f64],
+        features: &Features,
+        episode: &Episode<'_>,
+    ) -> Result<HeadLoss<()>>;
 }
 
 /// Backbone and particles with their optimisers.
@@ -42,22 +48,32 @@ pub struct ParticleClassifier<L> {
 impl<L: ParticleLoss + Clone> ParticleClassifier<L> {
     /// A fresh model: W ~ N(0, 2 / (dim + way)), b = 0, log lambda = 1.
     pub fn new(config: &L, setup: Setup) -> Result<Self> {
-        let (count, prior) = (config.particles(), L::PRIOR);
+        let (count, (prior, rule)) = (config.particles(), config.posterior());
         let dim = setup.architecture.dimension(setup.image_size, setup.image_size)?;
-        let shape = Shape { particles: count, dim, way: setup.way, prior };
+        let shape = Shape { particles: count, dim, way: setup.way, prior, rule };
         let normal = Normal::new(0.0, (2.0 / (dim + setup.way) as f64).sqrt())
             .map_err(|e| Error::Settings(format!("no first particles: {e}")))?;
         let mut particles = vec![0.0; count * shape.size()];
         for (m, particle) in (0..).zip(particles.chunks_exact_mut(shape.size())) {
             let mut rng = stream(setup.seed, "particles", m);
             particle[..dim * setup.way].iter_mut().for_each(|w| *w = normal.sample(&mut rng));
-            if prior == Prior::Hierarchical {
+            if prior != Prior::StandardNormal {
                 particle[shape.size() - 1] = INITIAL_LOG_LAMBDA;
             }
         }
         let adam = ScalarAdam::new(particles.len());
         let network = Network::new(setup.architecture, setup.seed, setup.device)?;
         Ok(ParticleClassifier { config: config.clone(), network, shape, particles, adam, setup })
+    }
+}
+
+/// Refuses steps that ran away. The weights of a last layer are of order 1; beyond this bound every probability is 0 or 1, and
+/// it is finite and wrong.
+pub(crate) fn in_bounds(path: Vec<Vec<f64>>, key: &'static str) -> Result<Vec<Vec<f64>>> {
+    let bound = 1e6;
+    match path.last().is_none_or(|last| last.iter().all(|x| x.abs() < bound)) {
+        true => Ok(path),
+        false => Err(Error::Diverged { key }),
     }
 }
 
@@ -69,7 +85,7 @@ impl<L: ParticleLoss + Send + Sync> Method for ParticleClassifier<L> {
         let mut gradient = vec![0.0; self.particles.len()];
         for episode in episodes {
             let outcome = self.network.episode(episode.images, &mut step, |features| {
-                Ok::<_, Error>(self.config.loss(&self.shape, &self.particles, features, episode))
+                self.config.loss(&self.shape, &self.particles, features, episode)
             })?;
             report.add(outcome.loss, None, episodes.len());
             let share = 1.0 / episodes.len() as f64;
@@ -101,8 +117,8 @@ impl<L: ParticleLoss + Send + Sync> Method for ParticleClassifier<L> {
                 self.shape.dim, support.dim
             )));
         }
-        let adapted = (0..steps).fold(self.particles.clone(), |at, _| step(&self.shape, &at, points, rate));
-        let probabilities = finite(mixture(&self.shape, &adapted, query), L::RATE_KEY)?;
+        let path = in_bounds(path(&self.shape, &self.particles, points, rate, steps), L::RATE_KEY)?;
+        let probabilities = finite(mixture(&self.shape, &path[steps], query), L::RATE_KEY)?;
         Ok(Prediction { probabilities, way: task.way, latent: None })
     }
 
@@ -141,7 +157,9 @@ impl<L: ParticleLoss + Send + Sync> Method for ParticleClassifier<L> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::gradient::bmaml::BmamlSettings;
     use crate::shared::golden::{Golden, assert_close};
+    use siskin_nn::{Architecture, DeviceChoice};
 
     /// Compares the loss of a golden file's episode and its gradients; `config` makes the settings from
     /// the numbers of particles and steps.
@@ -149,7 +167,8 @@ pub mod tests {
         let golden = Golden::parse(golden);
         let count = |name: &str| golden.f64(name) as usize;
         let (dim, way) = (count("dim"), count("way"));
-        let shape = Shape { particles: count("count"), dim, way, prior: L::PRIOR };
+        let (prior, rule) = config(1, 1, &golden).posterior();
+        let shape = Shape { particles: count("count"), dim, way, prior, rule };
         let (features, labels) = (golden.table("x", dim), golden.usizes("labels"));
         let (support, query) = (golden.usizes("support"), golden.usizes("query"));
         let episode = Episode {
@@ -160,9 +179,33 @@ pub mod tests {
             way,
         };
         let config = config(shape.particles, count("steps"), &golden);
-        let found = config.loss(&shape, &golden.f64s("particles"), &features, &episode);
+        let found = config.loss(&shape, &golden.f64s("particles"), &features, &episode).unwrap();
         assert!((found.loss - golden.f64("loss")).abs() < 1e-10 * golden.f64("loss"), "{}", found.loss);
         assert_close("particles", &found.dhyper, &golden.f64s("dparticles"), 1e-9);
         assert_close("features", &found.dfeatures, &golden.f64s("dx"), 1e-9);
+    }
+
+    #[test]
+    fn steps_that_run_away_are_an_error_and_no_confident_answer() {
+        let settings =
+            BmamlSettings { inner_learning_rate: 50.0, test_steps: 12, ..BmamlSettings::default() };
+        let setup = Setup {
+            architecture: Architecture::Conv4S,
+            image_size: 28,
+            way: 2,
+            base_classes: 2,
+            seed: 3,
+            device: DeviceChoice::Cpu,
+        };
+        let method = ParticleClassifier::new(&settings, setup).unwrap();
+        let features = |first: f64| {
+            let values = (0..2 * 64).map(|i| first + (i % 7) as f64).collect();
+            Rows::Features(Features { values, rows: 2, dim: 64 })
+        };
+        let (support, query) = (features(0.0), features(1.0));
+        let purpose = crate::Purpose::Test;
+        let task = Task { support: &support, labels: &[0, 1], way: 2, query: &query, index: 0, purpose };
+        let error = method.predict(&task).unwrap_err();
+        assert!(error.is_not_finite() && error.to_string().contains("bmaml.inner_learning_rate"), "{error}");
     }
 }

@@ -83,10 +83,10 @@ impl FullContext {
     }
 
     /// g_i = s_i + forward_i + backward_i, for the support `s` [S, D] in class order.
-    fn support(&self, s: Tensor<2>) -> Tensor<2> {
-        let [count, dim] = s.dims();
+    pub(crate) fn support(&self, s: Tensor<2>) -> Tensor<2> {
+        let count = s.dims()[0];
         let run = |lstm: &Lstm, order: &mut dyn Iterator<Item = usize>| {
-            let zero = Tensor::zeros([1, dim], &s.device());
+            let zero = s.clone().narrow(0, 0, 1).zeros_like();
             let (mut h, mut c) = (zero.clone(), zero);
             let mut out = vec![None; count];
             for i in order {
@@ -102,7 +102,7 @@ impl FullContext {
 
     /// The queries `f` [Q, D] after as many attention steps as there are support rows `g` [S, D]: r = softmax(h g^T) g,
     /// then (h, c) <- LSTM([f, r], h, c) and h <- h + f. They begin at h = f, c = 0.
-    fn query(&self, f: Tensor<2>, g: &Tensor<2>) -> Tensor<2> {
+    pub(crate) fn query(&self, f: Tensor<2>, g: &Tensor<2>) -> Tensor<2> {
         let (mut h, mut c) = (f.clone(), f.zeros_like());
         for _ in 0..g.dims()[0] {
             let attention = softmax(h.clone().matmul(g.clone().transpose()), 1);
@@ -115,7 +115,12 @@ impl FullContext {
     }
 
     /// log(softmax_i(100 relu(cos(f_q, g_i))) labels + 1e-6), `[Q, way]`. `labels`: [S, way], one-hot.
-    fn log_probabilities(&self, support: Tensor<2>, labels: Tensor<2>, query: Tensor<2>) -> Tensor<2> {
+    pub(crate) fn log_probabilities(
+        &self,
+        support: Tensor<2>,
+        labels: Tensor<2>,
+        query: Tensor<2>,
+    ) -> Tensor<2> {
         let g = self.support(support);
         let f = self.query(query, &g);
         let scores = relu(unit(f).matmul(unit(g).transpose())).mul_scalar(SHARPNESS);
@@ -142,6 +147,13 @@ impl Settings for MatchingNetSettings {
     fn build(&self, setup: Setup) -> Result<Box<dyn Method>> {
         Ok(Box::new(MatchingNet::new(setup)?))
     }
+}
+
+/// -mean of the truths' log-probabilities.
+pub(crate) fn nll(log_p: Tensor<2>, truth: &[usize]) -> Tensor<1> {
+    let (way, device) = (log_p.dims()[1], log_p.device());
+    let truths = one_hot(truth, way, &device).cast(log_p.dtype());
+    (log_p * truths).sum().mul_scalar(-1.0 / truth.len() as f64)
 }
 
 /// The method: a backbone and its full-context embeddings.
@@ -175,9 +187,7 @@ impl Method for MatchingNet {
                 let log_p =
                     body.head.log_probabilities(support, one_hot(&shown, episode.way, &device), query);
                 let scores = Scores { values: to_host(log_p.clone().inner()).values, way: episode.way };
-                let loss = (log_p * one_hot(&truth, episode.way, &device))
-                    .sum()
-                    .mul_scalar(-1.0 / truth.len() as f64);
+                let loss = nll(log_p, &truth);
                 let value = scalar(&loss);
                 Ok::<_, crate::Error>((loss, (value, scores.accuracy(&truth))))
             })?;

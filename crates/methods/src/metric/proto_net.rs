@@ -37,7 +37,7 @@ impl ProtoNet {
 }
 
 /// p_c = mean of the support rows of class c, `[way, dim]`.
-pub fn prototypes(support: &Features, labels: &[usize], way: usize) -> Features {
+pub(crate) fn prototypes(support: &Features, labels: &[usize], way: usize) -> Features {
     let dim = support.dim;
     let mut sums = Features { values: vec![0.0; way * dim], rows: way, dim };
     let mut counts = vec![0.0; way];
@@ -53,7 +53,7 @@ pub fn prototypes(support: &Features, labels: &[usize], way: usize) -> Features 
 }
 
 /// score_qc = -|z_q - p_c|^2.
-fn scores(query: &Features, prototypes: &Features) -> Scores {
+pub(crate) fn scores(query: &Features, prototypes: &Features) -> Scores {
     let way = prototypes.rows;
     let distance = |q: usize, c: usize| -> f64 {
         query.row(q).iter().zip(prototypes.row(c)).map(|(z, p)| (z - p) * (z - p)).sum()
@@ -63,7 +63,7 @@ fn scores(query: &Features, prototypes: &Features) -> Scores {
 }
 
 /// Mean cross-entropy of the queries, its gradient with respect to all features, and the share of right queries.
-fn loss(features: &Features, episode: &Episode<'_>) -> HeadLoss<f64> {
+pub(crate) fn loss(features: &Features, episode: &Episode<'_>) -> HeadLoss<f64> {
     let (support, query) = (select(features, episode.support), select(features, episode.query));
     let (labels, truth) = (episode.labels_of(episode.support), episode.labels_of(episode.query));
     let prototypes = prototypes(&support, &labels, episode.way);

@@ -33,12 +33,26 @@ pub enum RelationLoss {
     Softmax,
 }
 
+/// How relation scores become class probabilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RelationProbabilities {
+    /// What the loss trained: the softmax of the raw scores, or, for `mse`, the sigmoids divided by their sum.
+    #[default]
+    Trained,
+    /// The softmax of the scores the released code returns, also where they are sigmoids: what its calibration errors are of. Of
+    /// five sigmoids the surest answer then has 0.40.
+    Softmax,
+}
+
 /// `[relation-net]` of a config file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RelationNetSettings {
     /// The loss.
     pub loss: RelationLoss,
+    /// Class probabilities.
+    pub probabilities: RelationProbabilities,
 }
 
 impl Settings for RelationNetSettings {
@@ -94,13 +108,13 @@ pub struct Relation {
 }
 
 /// Small maps are padded, so that something is left of them.
-fn padding(map: [usize; 3]) -> usize {
+pub(crate) fn padding(map: [usize; 3]) -> usize {
     usize::from(map[1] < 10 && map[2] < 10)
 }
 
 impl Relation {
     /// For maps of `[channels, height, width]`.
-    fn new(map: [usize; 3], hidden: usize, engine: Engine, init: &mut Init<'_>) -> Relation {
+    pub(crate) fn new(map: [usize; 3], hidden: usize, engine: Engine, init: &mut Init<'_>) -> Relation {
         let [channels, h, w] = map;
         let shrink = |side: usize| (side + 2 * padding(map) - 2) / 2;
         let features = channels * shrink(shrink(h)) * shrink(shrink(w));
@@ -121,7 +135,12 @@ impl Relation {
     ///
     /// The first convolution is linear, so on a pair of maps it is the sum of what its two halves make of each: it runs
     /// on `Q + way` maps, not on `Q way` pairs.
-    fn raw(&self, prototypes: Tensor<2>, query: Tensor<2>, pass: &mut Pass<'_>) -> Result<Tensor<2>> {
+    pub(crate) fn raw(
+        &self,
+        prototypes: Tensor<2>,
+        query: Tensor<2>,
+        pass: &mut Pass<'_>,
+    ) -> Result<Tensor<2>> {
         let [channels, h, w] = self.map;
         let (way, queries) = (prototypes.dims()[0], query.dims()[0]);
         let weight = self.block1.weight.val();
@@ -150,7 +169,7 @@ impl Head for Relation {
 
 impl RelationLoss {
     /// The loss of raw scores, mean over queries (and classes).
-    fn of(self, raw: Tensor<2>, truth: &[usize]) -> Tensor<1> {
+    pub(crate) fn of(self, raw: Tensor<2>, truth: &[usize]) -> Tensor<1> {
         let [queries, way] = raw.dims();
         let truth = one_hot(truth, way, &raw.device());
         match self {
@@ -161,8 +180,8 @@ impl RelationLoss {
         }
     }
 
-    /// Probabilities of raw scores. Sigmoid scores trained by MSE estimate the probability of each class apart, so they
-    /// are divided by their sum.
+    /// Probabilities of raw scores as trained. Sigmoid scores trained by MSE estimate the probability of each class apart, so
+    /// they are divided by their sum.
     fn prediction(self, raw: Scores) -> Prediction {
         match self {
             RelationLoss::Softmax => raw.prediction(),
@@ -175,8 +194,21 @@ impl RelationLoss {
     }
 }
 
+impl RelationNetSettings {
+    fn prediction(self, raw: Scores) -> Prediction {
+        match (self.probabilities, self.loss) {
+            (RelationProbabilities::Trained, loss) => loss.prediction(raw),
+            (RelationProbabilities::Softmax, RelationLoss::Softmax) => raw.prediction(),
+            (RelationProbabilities::Softmax, RelationLoss::Mse) => {
+                let sigmoid = |x: &f64| 1.0 / (1.0 + (-x).exp());
+                Scores { values: raw.values.iter().map(sigmoid).collect(), way: raw.way }.prediction()
+            }
+        }
+    }
+}
+
 /// The mean map of each class, `[way, D]`, from support maps `[S, D]`.
-fn prototypes(support: Tensor<2>, labels: &[usize], way: usize) -> Tensor<2> {
+pub(crate) fn prototypes(support: Tensor<2>, labels: &[usize], way: usize) -> Tensor<2> {
     let counts: Vec<usize> = (0..way).map(|c| labels.iter().filter(|&&l| l == c).count()).collect();
     let mut weights = vec![0.0; way * labels.len()];
     for (s, &c) in labels.iter().enumerate() {
@@ -189,7 +221,7 @@ fn prototypes(support: Tensor<2>, labels: &[usize], way: usize) -> Tensor<2> {
 /// The method: an unpadded backbone and the relation module.
 pub struct RelationNet {
     network: Network<Relation>,
-    loss: RelationLoss,
+    config: RelationNetSettings,
 }
 
 impl RelationNet {
@@ -209,7 +241,7 @@ impl RelationNet {
         let network = Network::with_head(architecture, setup.seed, setup.device, |init| {
             Relation::new(map, HIDDEN, engine, init)
         })?;
-        Ok(RelationNet { network, loss: config.loss })
+        Ok(RelationNet { network, config: *config })
     }
 }
 
@@ -225,7 +257,7 @@ impl Method for RelationNet {
                 let prototypes = prototypes(rows(&features, episode.support), &shown, episode.way);
                 let raw = body.head.raw(prototypes, rows(&features, episode.query), pass)?;
                 let scores = Scores { values: to_host(raw.clone().inner()).values, way: episode.way };
-                let loss = self.loss.of(raw, &truth);
+                let loss = self.config.loss.of(raw, &truth);
                 let value = scalar(&loss);
                 Ok::<_, Error>((loss, (value, scores.accuracy(&truth))))
             })?;
@@ -244,7 +276,8 @@ impl Method for RelationNet {
         let prototypes = prototypes(task.support.features()?.to_tensor(&device), task.labels, task.way);
         let head = self.network.eval().head;
         let raw = head.raw(prototypes, task.query.features()?.to_tensor(&device), &mut Pass::Eval)?;
-        Ok(self.loss.prediction(Scores { values: to_host(raw).values, way: task.way }))
+        let raw = Scores { values: to_host(raw).values, way: task.way };
+        Ok(self.config.prediction(raw))
     }
 
     fn state(&self) -> State {
@@ -334,6 +367,12 @@ mod tests {
         let wanted = sigmoid(0.3) / (sigmoid(0.3) + sigmoid(-2.0));
         assert!((p[0] - wanted).abs() < 1e-12 && (p[0] + p[1] - 1.0).abs() < 1e-12, "{p:?}");
         assert_eq!(&p[2..], &[1.0, 0.0]);
+        let released =
+            RelationNetSettings { probabilities: RelationProbabilities::Softmax, ..Default::default() };
+        let raw = Scores { values: vec![800.0, -800.0, -800.0, -800.0, -800.0], way: 5 };
+        let p = released.prediction(raw).probabilities;
+        let e = std::f64::consts::E;
+        assert!((p[0] - e / (e + 4.0)).abs() < 1e-12, "{p:?}");
     }
 
     #[test]

@@ -38,6 +38,18 @@ pub struct Task<'a> {
     pub query: &'a Rows,
     /// Which random numbers a method that draws some takes: the same index gives the same answer.
     pub index: u64,
+    /// What the answer is for.
+    pub purpose: Purpose,
+}
+
+/// What the answers to a task are for. Some released programs choose their model by other settings than they test with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Purpose {
+    /// To choose among the models of a training.
+    Selection,
+    /// To be used or measured.
+    #[default]
+    Test,
 }
 
 /// Gaussian marginals of the latent functions at the queries, `[queries, way]` each, in units of the logits f.

@@ -18,7 +18,7 @@ use siskin_nn::{Head, Init};
 const NORM_FLOOR: f64 = 1e-5;
 
 /// The factor of all scores: 2 up to 200 outputs, else 10.
-fn scale(outputs: usize) -> f64 {
+pub(crate) fn scale(outputs: usize) -> f64 {
     if outputs <= 200 { 2.0 } else { 10.0 }
 }
 
@@ -66,9 +66,9 @@ fn norms(x: Tensor<2>) -> Tensor<2> {
 /// The cosine layer of one task: g `[way]`, then v `[way, dim]` row by row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskCosine {
-    parameters: Vec<f64>,
-    way: usize,
-    scale: f64,
+    pub(crate) parameters: Vec<f64>,
+    pub(crate) way: usize,
+    pub(crate) scale: f64,
 }
 
 /// <a, b>.
@@ -150,7 +150,7 @@ pub type BaselinePlusPlus = Pretrained<CosineHead>;
 mod tests {
     use super::*;
     use crate::shared::golden::{Golden, assert_close};
-    use crate::transfer::support_fit::fit;
+    use crate::transfer::support_fit::{Sgd, fit};
     use siskin_nn::to_host;
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         let golden = Golden::parse(include_str!("../../tests/golden/cosine_head.json"));
         let (support, query) = (golden.table("support", 4), golden.table("query", 4));
         let mut head = TaskCosine::of(&golden.f64s("weight"), 3, golden.f64("scale"));
-        fit(&mut head, &support, &golden.usizes("labels"), &golden.lists("orders"));
+        fit(&mut head, &support, &golden.usizes("labels"), &golden.lists("orders"), &Sgd::default());
         let wanted = [golden.f64s("fitted_g"), golden.f64s("fitted_v")].concat();
         assert_close("fitted", &head.parameters, &wanted, 1e-8);
         let found = head.scores(&query).softmax();

@@ -47,8 +47,8 @@ impl BaseClassifier for LinearHead {
 /// The linear layer of one task: W `[way, dim]` row by row, then b.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskLinear {
-    parameters: Vec<f64>,
-    way: usize,
+    pub(crate) parameters: Vec<f64>,
+    pub(crate) way: usize,
 }
 
 impl SupportClassifier for TaskLinear {
@@ -108,7 +108,7 @@ pub type FeatureTransfer = Pretrained<LinearHead>;
 mod tests {
     use super::*;
     use crate::shared::golden::{Golden, assert_close};
-    use crate::transfer::support_fit::fit;
+    use crate::transfer::support_fit::{Sgd, fit};
 
     #[test]
     fn the_fitted_layer_and_its_probabilities_equal_pytorchs() {
@@ -116,7 +116,7 @@ mod tests {
         let (support, query) = (golden.table("support", 4), golden.table("query", 4));
         let parameters = [golden.f64s("weight"), golden.f64s("bias")].concat();
         let mut head = TaskLinear { parameters, way: 3 };
-        fit(&mut head, &support, &golden.usizes("labels"), &golden.lists("orders"));
+        fit(&mut head, &support, &golden.usizes("labels"), &golden.lists("orders"), &Sgd::default());
         let wanted = [golden.f64s("fitted_weight"), golden.f64s("fitted_bias")].concat();
         assert_close("fitted", &head.parameters, &wanted, 1e-8);
         let found = head.scores(&query).softmax();

@@ -2,8 +2,8 @@
 
 pub mod baseline_plus_plus;
 pub mod feature_transfer;
-mod pretraining;
-mod support_fit;
+pub(crate) mod pretraining;
+pub(crate) mod support_fit;
 
 pub use pretraining::{BaseClassifier, Pretrained};
 pub use support_fit::SupportClassifier;

@@ -5,7 +5,7 @@ use crate::settings::Check;
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
 use crate::shared::tensors::{one_hot, scalar};
-use crate::transfer::support_fit::{SupportClassifier, fit, orders};
+use crate::transfer::support_fit::{Sgd, SupportClassifier, fit, orders};
 use crate::{Episode, Images, Method, Prediction, Rates, Rows, Setup, StepReport, Task, TrainsOn};
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
@@ -74,9 +74,9 @@ impl<H: BaseClassifier> Pretrained<H> {
 }
 
 /// -mean_i sum_k target_ik log softmax(scores_i)[k] with target = (1 - smoothing) one-hot + smoothing / classes.
-fn cross_entropy(scores: Tensor<2>, truth: &[usize], smoothing: f64) -> Tensor<1> {
+pub(crate) fn cross_entropy(scores: Tensor<2>, truth: &[usize], smoothing: f64) -> Tensor<1> {
     let (way, device) = (scores.dims()[1], scores.device());
-    let mut target = one_hot(truth, way, &device);
+    let mut target = one_hot(truth, way, &device).cast(scores.dtype());
     if smoothing > 0.0 {
         target = target.mul_scalar(1.0 - smoothing).add_scalar(smoothing / way as f64);
     }
@@ -114,7 +114,7 @@ impl<H: BaseClassifier> Method for Pretrained<H> {
         let mut rng = stream(self.seed, "task head", task.index);
         let mut head = H::task(support.dim, task.way, &mut rng);
         let orders = orders(support.rows, &mut rng);
-        fit(&mut head, support, task.labels, &orders);
+        fit(&mut head, support, task.labels, &orders, &Sgd::default());
         Ok(head.scores(query).prediction())
     }
 

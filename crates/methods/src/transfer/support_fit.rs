@@ -6,12 +6,28 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use siskin_nn::Features;
 
-const RATE: f64 = 0.01;
-const MOMENTUM: f64 = 0.9;
-const DAMPENING: f64 = 0.9;
-const WEIGHT_DECAY: f64 = 1e-3;
 const PASSES: usize = 100;
-const BATCH: usize = 4;
+
+/// Options of the stochastic gradient descent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sgd {
+    /// The rate.
+    pub rate: f64,
+    /// Share of the old velocity that stays.
+    pub momentum: f64,
+    /// Share of a new gradient that is left out of the velocity.
+    pub dampening: f64,
+    /// Added to the gradient: this times the parameters.
+    pub weight_decay: f64,
+    /// Rows of a step.
+    pub batch: usize,
+}
+
+impl Default for Sgd {
+    fn default() -> Self {
+        Sgd { rate: 0.01, momentum: 0.9, dampening: 0.9, weight_decay: 1e-3, batch: 4 }
+    }
+}
 
 /// A classifier of feature vectors with parameters in one list.
 pub trait SupportClassifier {
@@ -39,23 +55,29 @@ pub fn orders(count: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<usize>> {
 ///
 /// SGD as PyTorch has it: d = gradient + decay p; the first v is d itself, then v <- momentum v + (1 - dampening) d;
 /// p <- p - rate v.
-pub fn fit(head: &mut impl SupportClassifier, support: &Features, labels: &[usize], orders: &[Vec<usize>]) {
+pub fn fit(
+    head: &mut impl SupportClassifier,
+    support: &Features,
+    labels: &[usize],
+    orders: &[Vec<usize>],
+    sgd: &Sgd,
+) {
     let mut velocity: Option<Vec<f64>> = None;
-    for rows in orders.iter().flat_map(|order| order.chunks(BATCH)) {
+    for rows in orders.iter().flat_map(|order| order.chunks(sgd.batch)) {
         let x = crate::select(support, rows);
         let truth: Vec<usize> = rows.iter().map(|&r| labels[r]).collect();
         let (_, dscores) = softmax_cross_entropy(&head.scores(&x), &truth);
         let mut d = head.backward(&x, &dscores);
         let p = head.parameters();
-        d.iter_mut().zip(p.iter()).for_each(|(d, p)| *d += WEIGHT_DECAY * p);
+        d.iter_mut().zip(p.iter()).for_each(|(d, p)| *d += sgd.weight_decay * p);
         let v = match velocity.take() {
             None => d,
             Some(mut v) => {
-                v.iter_mut().zip(&d).for_each(|(v, d)| *v = MOMENTUM * *v + (1.0 - DAMPENING) * d);
+                v.iter_mut().zip(&d).for_each(|(v, d)| *v = sgd.momentum * *v + (1.0 - sgd.dampening) * d);
                 v
             }
         };
-        p.iter_mut().zip(&v).for_each(|(p, v)| *p -= RATE * v);
+        p.iter_mut().zip(&v).for_each(|(p, v)| *p -= sgd.rate * v);
         velocity = Some(v);
     }
 }

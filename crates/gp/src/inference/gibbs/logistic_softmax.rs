@@ -1,7 +1,7 @@
 //! The blocked Gibbs sampler of the logistic-softmax model: {lambda, M, Omega} | X, then X | M, Omega.
 
 use super::prior::Prior;
-use super::{Chains, score};
+use super::{Chains, released, score};
 use crate::gaussian::Factor;
 use crate::likelihoods::softmax;
 use crate::linalg::{dot, sum_any_order};
@@ -40,9 +40,9 @@ struct Site {
 
 /// `b = (y - m)/2` and `w = omega` of every class, C of [N] each.
 #[derive(Debug, Clone)]
-struct Auxiliaries {
-    b: Vec<Vec<f64>>,
-    w: Vec<Vec<f64>>,
+pub(super) struct Auxiliaries {
+    pub(super) b: Vec<Vec<f64>>,
+    pub(super) w: Vec<Vec<f64>>,
 }
 
 impl LogisticSoftmaxGibbs {
@@ -51,20 +51,45 @@ impl LogisticSoftmaxGibbs {
     /// `lambda_n ~ Exp(sum_c sigma(x_nc))`, `m_nc ~ Po(lambda_n sigma(-x_nc))`, `omega_nc ~ PG(m_nc + y_nc, x_nc)`, jointly given x;
     /// then `x^c ~ N(mu, Sigma)`, `Sigma = (K^{-1} + diag(omega))^{-1}`, `mu = Sigma (b + K^{-1} a)`, `b = (y - m)/2`.
     pub fn run(task: &Task, settings: &Chains) -> Result<Self> {
+        Self::run_by(task, settings, false)
+    }
+
+    /// Runs the chains in the order of blocks of the released code, from `lambda = 1`: at one sweep it has other counts than
+    /// [`Self::run`], and so another gradient.
+    pub fn run_released(task: &Task, settings: &Chains) -> Result<Self> {
+        Self::run_by(task, settings, true)
+    }
+
+    fn run_by(task: &Task, settings: &Chains, released: bool) -> Result<Self> {
         settings.check()?;
         let x = task.standardise();
         let prior = Prior::new(&x.k)?;
         let mut chains = Vec::with_capacity(settings.chains);
         for index in 0..settings.chains {
             let mut rng = chain_stream(settings.seed, "gibbs", index as u64);
-            let mut sites = auxiliaries(x.y, &prior.draw(&x.a, &mut rng), &mut rng)?;
-            for _ in 1..settings.sweeps {
-                let latent = draw_latent(&x, &prior, &sites, &mut rng)?;
-                sites = auxiliaries(x.y, &latent, &mut rng)?;
+            let mut lambda = vec![1.0; x.points()];
+            let mut latent = prior.draw(&x.a, &mut rng);
+            let mut sites = None;
+            for _ in 0..settings.sweeps {
+                if let Some(sites) = &sites {
+                    latent = draw_latent(&x, &prior, sites, &mut rng)?;
+                }
+                sites = Some(match released {
+                    false => auxiliaries(x.y, &latent, &mut rng)?,
+                    true => released::auxiliaries(x.y, &latent, &mut lambda, &mut rng)?,
+                });
             }
-            chains.push(sites);
+            chains.extend(sites);
         }
         Self::with_chains(task, chains)
+    }
+
+    /// The chains of several calls of [`Self::given_sites`] for one task, together.
+    pub fn joined(parts: Vec<Self>) -> Result<Self> {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().ok_or(crate::Error::Empty { what: "chains", needed: 1 })?;
+        all.chains.extend(parts.flat_map(|part| part.chains));
+        Ok(all)
     }
 
     /// One chain with given sites `b = (y - m)/2` and `w = omega`, C of `[N]` each, instead of sampled ones.
@@ -132,7 +157,7 @@ impl LogisticSoftmaxGibbs {
     /// The published score of each query and class: `1/S sum_chains E log sigma(x_c)` under the chain's Gaussian
     /// prediction, [Q, C]. Its softmax is the published prediction; [`Self::probabilities`] is the Bayesian one.
     pub fn scores(&self, query: &Query) -> Result<Mat<f64>> {
-        Ok(self.score_with_slopes(&query.standardise(&self.task)?)?.0)
+        Ok(self.score_with_slopes(&query.standardise(&self.task)?, None)?.0)
     }
 
     /// `softmax` of [`Self::scores`], [Q, C].
@@ -174,9 +199,33 @@ impl LogisticSoftmaxGibbs {
     /// Cross-entropy of the queries under the published score, with its gradient through the Gaussian prediction
     /// `m = a* + k*' g`, `s2 = k** - k*' R k*`; the sites are constants.
     pub fn predictive_likelihood(&self, query: &Query, y: &[usize]) -> Result<QueryGradient> {
+        self.predictive_likelihood_by(query, y, None)
+    }
+
+    /// The same with the expectations as means over given standard normal numbers, `normals[chain]` of [Q, C] lists.
+    pub fn predictive_likelihood_with(
+        &self,
+        query: &Query,
+        y: &[usize],
+        normals: &[Vec<Vec<Vec<f64>>>],
+    ) -> Result<QueryGradient> {
+        self.predictive_likelihood_by(query, y, Some(normals))
+    }
+
+    /// The score of each query and class by given standard normal numbers, [Q, C].
+    pub fn scores_with(&self, query: &Query, normals: &[Vec<Vec<Vec<f64>>>]) -> Result<Mat<f64>> {
+        Ok(self.score_with_slopes(&query.standardise(&self.task)?, Some(normals))?.0)
+    }
+
+    fn predictive_likelihood_by(
+        &self,
+        query: &Query,
+        y: &[usize],
+        normals: Option<&[Vec<Vec<Vec<f64>>>]>,
+    ) -> Result<QueryGradient> {
         let query = query.standardise(&self.task)?;
         let (n, q, c) = (self.task.points(), query.points(), self.task.classes());
-        let (scores, latents) = self.score_with_slopes(&query)?;
+        let (scores, latents) = self.score_with_slopes(&query, normals)?;
         let (value, bar) = score::cross_entropy(&scores, y)?;
         let mut out = QueryGradient { value, ..QueryGradient::zeros(n, q, c) };
         for (chain, latent) in self.chains.iter().zip(&latents) {
@@ -213,14 +262,25 @@ impl LogisticSoftmaxGibbs {
         Ok(out.in_units_of_f(&self.task, &query))
     }
 
-    fn score_with_slopes(&self, query: &Query) -> Result<(Mat<f64>, Vec<ChainLatent>)> {
+    fn score_with_slopes(
+        &self,
+        query: &Query,
+        normals: Option<&[Vec<Vec<Vec<f64>>>]>,
+    ) -> Result<(Mat<f64>, Vec<ChainLatent>)> {
         let (q, c) = (query.points(), self.task.classes());
         let mut scores = Mat::zeros(q, c);
         let mut latents = Vec::with_capacity(self.chains.len());
-        for chain in &self.chains {
+        for (index, chain) in self.chains.iter().enumerate() {
             let mut latent = ChainLatent::new(chain, query);
             for j in 0..c {
                 for i in 0..q {
+                    if let Some(normals) = normals {
+                        let (mean, var) = (latent.mean[(i, j)], latent.var[(i, j)]);
+                        let e = released::sampled_log_sigmoid(mean, var, &normals[index][i][j]);
+                        scores[(i, j)] += e.value / self.chains.len() as f64;
+                        (latent.dmean[(i, j)], latent.dvar[(i, j)]) = (e.dmean, e.dspread);
+                        continue;
+                    }
                     let e = e_log_sigmoid(latent.mean[(i, j)], latent.var[(i, j)], Precision::Standard)?;
                     scores[(i, j)] += e.value / self.chains.len() as f64;
                     latent.dmean[(i, j)] = e.dmu;
@@ -285,7 +345,7 @@ fn auxiliaries<R: Rng + ?Sized>(y: &[usize], x: &Mat<f64>, rng: &mut R) -> Resul
     Ok(Auxiliaries { b, w })
 }
 
-fn poisson<R: Rng + ?Sized>(rate: f64, rng: &mut R) -> f64 {
+pub(super) fn poisson<R: Rng + ?Sized>(rate: f64, rng: &mut R) -> f64 {
     if rate > NORMAL_ABOVE {
         let z: f64 = rng.sample(StandardNormal);
         return (rate + rate.sqrt() * z).round();

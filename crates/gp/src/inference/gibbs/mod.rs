@@ -18,6 +18,7 @@
 pub mod logistic_softmax;
 pub mod one_vs_each;
 mod prior;
+mod released;
 mod samples;
 mod score;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! `psi = A x` has N (C - 1) entries; its Gaussian conditional has prior N(A a, A K A'), linear term 1/2 and precision omega.
 
 use super::prior::Prior;
+use super::released::hermite_log_sigmoid;
 use super::{Chains, score};
 use crate::gaussian::Factor;
 use crate::inference::one_vs_each::{self as ove, Differences};
@@ -24,6 +25,8 @@ pub struct OneVsEachGibbs {
     task: Task,
     psi: Psi,
     chains: Vec<Site>,
+    /// Whether the variance of a difference is used as its standard deviation.
+    released: bool,
 }
 
 /// The task in the differences.
@@ -68,7 +71,29 @@ impl OneVsEachGibbs {
             }
             chains.push(psi.site(omega)?);
         }
-        Ok(Self { task: task.clone(), psi, chains })
+        Ok(Self { task: task.clone(), psi, chains, released: false })
+    }
+
+    /// The same chains with the scores of the released code: it hands the variance of a difference to a routine that takes a
+    /// standard deviation, and integrates by 20 points.
+    pub fn as_released(self) -> Self {
+        Self { released: true, ..self }
+    }
+
+    /// The chains of several calls of [`Self::given_omega`] for one task, together.
+    pub fn joined(parts: Vec<Self>) -> Result<Self> {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().ok_or(crate::Error::Empty { what: "chains", needed: 1 })?;
+        all.chains.extend(parts.flat_map(|part| part.chains));
+        Ok(all)
+    }
+
+    /// Latent mean [C] and covariance [C, C] of a chain at a query, in units of f.
+    pub fn latent_of_chain(&self, chain: usize, query: &Query, i: usize) -> Result<(Vec<f64>, Mat<f64>)> {
+        let query = query.standardise(&self.task)?;
+        let tau = self.task.tau();
+        let ChainLatent { mean, cov, .. } = ChainLatent::new(&self.psi, &self.chains[chain], &query, i);
+        Ok((mean.iter().map(|m| tau * m).collect(), cov * faer::Scale(tau * tau)))
     }
 
     /// One chain with given auxiliary variables, [N (C-1)], instead of sampled ones.
@@ -81,7 +106,7 @@ impl OneVsEachGibbs {
             return Err(crate::Error::OutOfRange { what: "omega", value, must: ">= 0 and finite" });
         }
         let chains = vec![psi.site(omega)?];
-        Ok(Self { task: task.clone(), psi, chains })
+        Ok(Self { task: task.clone(), psi, chains, released: false })
     }
 
     /// `-1/(S N) sum_chains log p(Y | omega)` with
@@ -110,11 +135,14 @@ impl OneVsEachGibbs {
         let mut scores = Mat::zeros(query.points(), self.task.classes());
         for i in 0..query.points() {
             for site in &self.chains {
-                ChainLatent::new(&self.psi, site, &query, i).add_score(
-                    1.0 / self.chains.len() as f64,
-                    i,
-                    &mut scores,
-                )?;
+                let latent = ChainLatent::new(&self.psi, site, &query, i);
+                let of_chain = match self.released {
+                    false => ove::scores(&latent.mean, &latent.cov)?,
+                    true => latent.released_scores(),
+                };
+                for (k, score) in of_chain.into_iter().enumerate() {
+                    scores[(i, k)] += score / self.chains.len() as f64;
+                }
             }
         }
         Ok(scores)
@@ -153,7 +181,8 @@ impl OneVsEachGibbs {
             let mut gbar = vec![0.0; m];
             for i in 0..q {
                 let latent = ChainLatent::new(&self.psi, site, &query, i);
-                let (mbar, vbar) = latent.pull_back(&bar, 1.0 / self.chains.len() as f64, i)?;
+                let (mbar, vbar) =
+                    latent.pull_back(&bar, 1.0 / self.chains.len() as f64, i, self.released)?;
                 // cov = diag k** - U'RU: with T = R U, d/dU = -2 T vbar, d/d(AKA') = T vbar T'.
                 let t_vbar = product(latent.ru.as_ref(), vbar.as_ref());
                 let ubar = Mat::from_fn(m, c, |r, j| site.g[r] * mbar[j] - 2.0 * t_vbar[(r, j)]);
@@ -232,22 +261,42 @@ impl ChainLatent {
         Self { mean, cov, u, ru }
     }
 
-    fn add_score(&self, weight: f64, i: usize, scores: &mut Mat<f64>) -> Result<()> {
-        for (k, score) in ove::scores(&self.mean, &self.cov)?.into_iter().enumerate() {
-            scores[(i, k)] += weight * score;
-        }
-        Ok(())
+    /// `sum_{c != k} E log sigma(x_k - x_c)` of each class with the variance as standard deviation.
+    fn released_scores(&self) -> Vec<f64> {
+        let classes = 0..self.mean.len();
+        let of = |k: usize| -> f64 {
+            let others = classes.clone().filter(|&c| c != k);
+            others
+                .map(|c| {
+                    let (m, v) = ove::difference(&self.mean, &self.cov, k, c);
+                    hermite_log_sigmoid(m, v).value
+                })
+                .sum()
+        };
+        classes.clone().map(of).collect()
     }
 
     /// Cotangents of the mean [C] and the covariance [C, C] for those of the scores.
-    fn pull_back(&self, bar: &Mat<f64>, weight: f64, i: usize) -> Result<(Vec<f64>, Mat<f64>)> {
+    fn pull_back(
+        &self,
+        bar: &Mat<f64>,
+        weight: f64,
+        i: usize,
+        released: bool,
+    ) -> Result<(Vec<f64>, Mat<f64>)> {
         let classes = self.mean.len();
         let (mut mbar, mut vbar) = (vec![0.0; classes], Mat::zeros(classes, classes));
         for k in 0..classes {
             for c in (0..classes).filter(|&c| c != k) {
                 let (m, v) = ove::difference(&self.mean, &self.cov, k, c);
-                let e = e_log_sigmoid(m, v, Precision::Standard)?;
-                let (dm, dv) = (weight * bar[(i, k)] * e.dmu, weight * bar[(i, k)] * e.dv);
+                let (dm, dv) = if released {
+                    let e = hermite_log_sigmoid(m, v);
+                    (e.dmean, e.dspread)
+                } else {
+                    let e = e_log_sigmoid(m, v, Precision::Standard)?;
+                    (e.dmu, e.dv)
+                };
+                let (dm, dv) = (weight * bar[(i, k)] * dm, weight * bar[(i, k)] * dv);
                 mbar[k] += dm;
                 mbar[c] -= dm;
                 vbar[(k, k)] += dv;

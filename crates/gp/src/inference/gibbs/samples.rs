@@ -22,6 +22,9 @@ pub struct Sampler {
     pub likelihood: SampledLikelihood,
     /// Number, length and seed of the chains; give each episode a seed of its own.
     pub chains: Chains,
+    /// As the released code: for logistic-softmax its order of blocks, from `lambda = 1`; for one-vs-each the variance of a
+    /// difference as its standard deviation.
+    pub released: bool,
 }
 
 /// The chains of either likelihood.
@@ -34,10 +37,14 @@ pub(crate) enum Samples {
 impl Sampler {
     pub(crate) fn run(&self, task: &Task) -> Result<Samples> {
         Ok(match self.likelihood {
-            SampledLikelihood::LogisticSoftmax => {
-                Samples::LogisticSoftmax(LogisticSoftmaxGibbs::run(task, &self.chains)?)
+            SampledLikelihood::LogisticSoftmax => Samples::LogisticSoftmax(match self.released {
+                false => LogisticSoftmaxGibbs::run(task, &self.chains)?,
+                true => LogisticSoftmaxGibbs::run_released(task, &self.chains)?,
+            }),
+            SampledLikelihood::OneVsEach => {
+                let chains = OneVsEachGibbs::run(task, &self.chains)?;
+                Samples::OneVsEach(if self.released { chains.as_released() } else { chains })
             }
-            SampledLikelihood::OneVsEach => Samples::OneVsEach(OneVsEachGibbs::run(task, &self.chains)?),
         })
     }
 }

@@ -27,6 +27,11 @@ impl Carried {
         (carry, draw)
     }
 
+    /// Episodes so far.
+    pub fn episodes(&self) -> u64 {
+        self.draws
+    }
+
     /// After an episode.
     pub fn advance(&mut self, carry: Option<Carry>) {
         self.draws += 1;

@@ -1,19 +1,21 @@
 //! The Gaussian-process head: loss and gradients of an episode's features, and predictions from support features.
 
 use super::carried::Carried;
+use super::released::{self, Labels};
 use super::scalars::{Learned, Parametrisation};
 use super::settings::{CdktSettings, InferenceName, ObjectiveName};
 use crate::error::{Error, Result};
 use crate::gp::deep_kernel::{GpHead, matrix, row_major};
 use crate::shared::notice;
 use crate::shared::state::State;
-use crate::{Episode, Features, GaussianProcess, LatentGaussians, Notice, Prediction, Task, select};
+use crate::{Episode, Features, GaussianProcess, LatentGaussians, Notice, Prediction, Purpose, Task, select};
 use faer::Mat;
 use siskin_gp::episode::{Hyper, Objective, adapt, value_and_gradient};
 use siskin_gp::inference::Inference;
 use siskin_gp::inference::mean_field::{Stop, Updates};
 use siskin_gp::inference::natural::NaturalOptions;
 use siskin_gp::kernels::Kernel;
+use siskin_gp::objective::released_predictive::ReleasedEpisode;
 use siskin_gp::quadrature::Precision;
 use siskin_nn::HeadLoss;
 
@@ -37,7 +39,11 @@ impl CdktHead {
         let learned = Learned { mean: config.learn_prior_mean, tau: config.learn_tau, by: config.scalars };
         let (config, hyper) = (config.clone(), initial_hyper(config, way)?);
         let head = CdktHead { config, learned, way, seed, hyper, carried: Carried::default() };
-        head.objective(&[], way, way)?;
+        if head.config.objective == ObjectiveName::ReleasedPredictive {
+            check_released(head.config.inference)?;
+        } else {
+            head.objective(&[], way, way)?;
+        }
         Ok(head)
     }
 
@@ -69,16 +75,56 @@ impl CdktHead {
             (objective, inference) => Err(Error::Settings(format!(
                 "cdkt.objective = {objective:?} does not go with cdkt.inference = {inference:?}. These do: elbo with \
                  paper, joint or collapsed; direct with collapsed or natural; predictive with paper, joint or collapsed; \
-                 released with paper."
+                 released and released-predictive with paper. (Inference released is for cdkt.test_inference alone.)"
             ))),
         }
     }
 
-    /// The Gaussian process of test time.
-    fn at_test(&self) -> GaussianProcess {
-        let mean = self.config.test_prior_mean.unwrap_or(self.hyper.mean);
+    /// The Gaussian process of test time, or of the choice among models.
+    fn process_for(&self, purpose: Purpose) -> GaussianProcess {
+        let mean = match purpose {
+            Purpose::Selection if self.config.select_as_trained => self.hyper.mean,
+            _ => self.config.test_prior_mean.unwrap_or(self.hyper.mean),
+        };
         let inference = inference(self.config.test_inference, self.config.test_steps);
         GaussianProcess { hyper: Hyper { mean, ..self.hyper.clone() }, inference }
+    }
+
+    /// Minus the released predictive likelihood of all rows, per row.
+    fn released_predictive(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<()>> {
+        let support = released::support_rows(episode);
+        let (carry, draw) = self.carried.next(self.seed, support.len(), episode.way);
+        let shape = [features.rows, self.config.samples];
+        let normals = released::normals(self.seed, self.carried.episodes(), shape, episode.way);
+        let drawn = ReleasedEpisode {
+            support: &support,
+            carry: &carry,
+            draw: &draw,
+            normals: &normals,
+            steps: self.config.steps,
+        };
+        let (answer, outcome) = released::predictive(
+            &self.hyper,
+            features,
+            Labels { labels: episode.labels, way: episode.way },
+            drawn,
+        )?;
+        self.carried.advance(Some(outcome.carry));
+        let points = features.rows as f64;
+        let dhyper =
+            self.learned.pack_gradient(&self.hyper, &answer.hyper).iter().map(|g| -g / points).collect();
+        let dfeatures = row_major(&answer.features).iter().map(|d| -d / points).collect();
+        Ok(HeadLoss { loss: -answer.value / points, dfeatures, dhyper, extra: () })
+    }
+}
+
+/// The released sweeps are the paper's.
+fn check_released(inference: InferenceName) -> Result<()> {
+    match inference {
+        InferenceName::Paper => Ok(()),
+        other => Err(Error::Settings(format!(
+            "cdkt.objective = ReleasedPredictive does not go with cdkt.inference = {other:?}; set cdkt.inference = \"paper\""
+        ))),
     }
 }
 
@@ -127,6 +173,9 @@ impl GpHead for CdktHead {
 
     /// Minus the objective of one episode per point.
     fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<()>> {
+        if self.config.objective == ObjectiveName::ReleasedPredictive {
+            return self.released_predictive(features, episode);
+        }
         let objective = self.objective(episode.support, features.rows, episode.way)?;
         let answer =
             value_and_gradient(matrix(features), episode.labels, episode.way, &self.hyper, &objective)?;
@@ -143,10 +192,26 @@ impl GpHead for CdktHead {
 
     fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
         let &Task { labels, way, .. } = task;
-        self.config.output_scale.check_way("cdkt.output_scale", self.way, way)?;
-        let GaussianProcess { hyper, inference } = self.at_test();
-        let posterior = adapt(matrix(task.support.features()?), labels, way, &hyper, &inference)?;
-        let latent = posterior.latent(matrix(task.query.features()?))?;
+        for (key, slots) in
+            [("cdkt.output_scale", self.config.output_scale), ("cdkt.kernel_shape", self.config.kernel_shape)]
+        {
+            slots.check_way(key, self.way, way)?;
+        }
+        let GaussianProcess { hyper, inference } = self.process_for(task.purpose);
+        let (support, query) = (task.support.features()?, task.query.features()?);
+        let latent = match self.config.test_inference {
+            InferenceName::Released => {
+                let start = released::start(self.seed, task.index, labels.len(), way);
+                released::latent(
+                    &hyper,
+                    Labels { labels, way },
+                    (support, query),
+                    &start,
+                    self.config.test_steps,
+                )?
+            }
+            _ => adapt(matrix(support), labels, way, &hyper, &inference)?.latent(matrix(query))?,
+        };
         let probabilities = row_major(&latent.probs(Precision::Standard)?);
         let latent = LatentGaussians {
             mean: row_major(&latent.mean),
@@ -157,7 +222,9 @@ impl GpHead for CdktHead {
     }
 
     fn gaussian_process(&self) -> Option<GaussianProcess> {
-        Some(self.at_test())
+        // The released prediction is no posterior that could be kept: its query mean is another.
+        let released = self.config.test_inference == InferenceName::Released;
+        (!released).then(|| self.process_for(Purpose::Test))
     }
 
     fn save(&self, state: &mut State) {
@@ -178,6 +245,7 @@ fn initial_hyper(config: &CdktSettings, way: usize) -> Result<Hyper> {
     }
     let kernel =
         kernel.with_scale(config.initial_output_scale)?.scale_per_class(config.output_scale.slots(way));
+    let kernel = kernel.shape_per_class(config.kernel_shape.slots(way));
     Ok(Hyper { kernel, mean: config.prior_mean, tau: config.tau })
 }
 
@@ -191,12 +259,12 @@ fn inference(name: InferenceName, steps: usize) -> Inference {
     }
 }
 
-/// The order of mean-field sweeps. (Natural steps have none; theirs would be the collapsed one.)
+/// The order of mean-field sweeps. (Natural steps have none, and the released prediction does not ask.)
 fn order(name: InferenceName) -> Updates {
     match name {
         InferenceName::Paper => Updates::Paper,
         InferenceName::Joint => Updates::Joint,
-        InferenceName::Collapsed | InferenceName::Natural => Updates::Collapsed,
+        InferenceName::Collapsed | InferenceName::Natural | InferenceName::Released => Updates::Collapsed,
     }
 }
 
@@ -212,8 +280,8 @@ pub fn probabilities(latent: &LatentGaussians, way: usize, tau: f64) -> Result<V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Images;
     use crate::shared::golden::{Golden, assert_close};
+    use crate::{Images, Rows};
 
     #[test]
     fn the_bound_after_two_joint_sweeps_and_its_gradient_are_those_of_pytorch() {
@@ -240,5 +308,41 @@ mod tests {
         assert_close("loss", &[found.loss], &golden.f64s("loss"), 1e-8);
         assert_close("dfeatures", &found.dfeatures, &golden.f64s("dfeatures"), 1e-8);
         assert_close("dlearned", &found.dhyper, &golden.f64s("dlearned"), 1e-8);
+    }
+
+    /// Two classes of two-dimensional features, one support row each.
+    fn small_task(purpose: Purpose) -> (Rows, Rows, Purpose) {
+        let rows = |values: &[f64]| {
+            Rows::Features(Features { values: values.to_vec(), rows: values.len() / 2, dim: 2 })
+        };
+        (rows(&[1.0, 0.1, 0.2, 1.0]), rows(&[0.9, 0.3, 0.3, 0.9, 0.7, 0.7]), purpose)
+    }
+
+    fn answer(settings: &CdktSettings, purpose: Purpose) -> Vec<f64> {
+        let (support, query, purpose) = small_task(purpose);
+        let task = Task { support: &support, labels: &[0, 1], way: 2, query: &query, index: 4, purpose };
+        CdktHead::new(settings, 2, 9).unwrap().predict(&task).unwrap().probabilities
+    }
+
+    #[test]
+    fn models_are_chosen_with_the_mean_of_training_where_the_settings_say_so() {
+        for test_inference in [InferenceName::Natural, InferenceName::Released] {
+            let far = CdktSettings { test_inference, test_prior_mean: Some(-5.0), ..CdktSettings::default() };
+            let as_trained = CdktSettings { select_as_trained: true, ..far.clone() };
+            let plain = CdktSettings { test_prior_mean: None, ..far.clone() };
+            assert_eq!(answer(&as_trained, Purpose::Selection), answer(&plain, Purpose::Test));
+            assert_eq!(answer(&as_trained, Purpose::Test), answer(&far, Purpose::Test));
+            assert_eq!(answer(&far, Purpose::Selection), answer(&far, Purpose::Test));
+            assert_ne!(answer(&plain, Purpose::Test), answer(&far, Purpose::Test));
+        }
+    }
+
+    #[test]
+    fn the_released_prediction_keeps_no_posterior() {
+        let released = CdktSettings { test_inference: InferenceName::Released, ..CdktSettings::default() };
+        assert!(CdktHead::new(&released, 2, 0).unwrap().gaussian_process().is_none());
+        let wrong = CdktSettings { objective: ObjectiveName::ReleasedPredictive, ..CdktSettings::default() };
+        let error = CdktHead::new(&wrong, 2, 0).err().unwrap().to_string();
+        assert!(error.contains("does not go with"), "{error}");
     }
 }

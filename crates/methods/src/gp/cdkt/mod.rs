@@ -3,10 +3,11 @@
 
 mod carried;
 mod head;
+pub(crate) mod released;
 mod scalars;
 mod settings;
 
-pub use crate::gp::deep_kernel::OutputScale;
+pub use crate::gp::deep_kernel::Slots;
 pub use head::CdktHead;
 pub use scalars::Parametrisation;
 pub use settings::{CdktSettings, InferenceName, ObjectiveName};

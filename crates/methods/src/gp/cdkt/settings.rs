@@ -3,7 +3,7 @@
 use super::scalars::Parametrisation;
 use crate::error::Result;
 use crate::gp::cdkt::Cdkt;
-use crate::gp::deep_kernel::OutputScale;
+use crate::gp::deep_kernel::Slots;
 use crate::settings::{Check, Settings};
 use crate::{Method, Setup};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,8 @@ pub enum InferenceName {
     Collapsed,
     /// Natural-gradient ascent on the direct bound: close to the exact posterior.
     Natural,
+    /// At test alone: start, sweeps and query mean of the paper's released code.
+    Released,
 }
 
 /// What training maximises.
@@ -33,8 +35,10 @@ pub enum ObjectiveName {
     Direct,
     /// The predictive likelihood of the queries given the support (the paper's PL).
     Predictive,
-    /// What the paper's published code optimises. Not a bound.
+    /// What the paper's released code optimises as ML. Not a bound.
     Released,
+    /// What the paper's released code optimises as PL: its support rows, its Monte Carlo loss.
+    ReleasedPredictive,
 }
 
 /// `[cdkt]` of a config file.
@@ -44,7 +48,9 @@ pub struct CdktSettings {
     /// The kernel on the (unit-length) features, by its name in [`siskin_gp::kernels`].
     pub kernel: AnyForm,
     /// One output scale, or one per class.
-    pub output_scale: OutputScale,
+    pub output_scale: Slots,
+    /// One set of kernel shapes (a lengthscale, say), or one per class, as the released code has it.
+    pub kernel_shape: Slots,
     /// The output scale at the start of training.
     pub initial_output_scale: f64,
     /// The variance, length or offset of the kernel at the start of training; unset means ln 2.
@@ -71,13 +77,18 @@ pub struct CdktSettings {
     pub test_steps: usize,
     /// Prior mean at test; unset means the mean of training.
     pub test_prior_mean: Option<f64>,
+    /// Whether models are chosen with the prior mean of training, as the released code does, and not with that of the test.
+    pub select_as_trained: bool,
+    /// Samples of the Monte Carlo loss of `released-predictive`.
+    pub samples: usize,
 }
 
 impl Default for CdktSettings {
     fn default() -> Self {
         CdktSettings {
             kernel: Cosine.into(),
-            output_scale: OutputScale::Shared,
+            output_scale: Slots::Shared,
+            kernel_shape: Slots::Shared,
             initial_output_scale: std::f64::consts::LN_2,
             initial_kernel_shape: None,
             scalars: Parametrisation::Softplus,
@@ -91,6 +102,8 @@ impl Default for CdktSettings {
             test_inference: InferenceName::Natural,
             test_steps: 30,
             test_prior_mean: None,
+            select_as_trained: false,
+            samples: 1000,
         }
     }
 }
@@ -103,7 +116,11 @@ impl Settings for CdktSettings {
 
     fn check(&self) -> Result<()> {
         Check { method: Self::NAME }
-            .at_least_one(&[("steps", self.steps), ("test_steps", self.test_steps)])?
+            .at_least_one(&[
+                ("steps", self.steps),
+                ("test_steps", self.test_steps),
+                ("samples", self.samples),
+            ])?
             .positive(&[
                 ("tau", self.tau),
                 ("initial_output_scale", self.initial_output_scale),

@@ -90,6 +90,11 @@ impl FeatureNorm {
         Ok(map(x, |d, v| self.weight[d] * (v - mean[d]) / (var[d] + EPSILON).sqrt() + self.bias[d]))
     }
 
+    /// Running mean and variance.
+    pub fn running(&self) -> (&[f64], &[f64]) {
+        (&self.running_mean, &self.running_var)
+    }
+
     /// Adds the running statistics; weight and bias are among the learned numbers.
     pub fn save(&self, state: &mut State) {
         state.push_f64("feature_norm.running_mean", &self.running_mean);

@@ -7,10 +7,12 @@ mod feature_norm;
 mod fit;
 #[cfg(test)]
 pub(crate) mod golden;
+mod labelled;
 mod rows;
 mod sampled;
 
 pub(crate) use feature_norm::FeatureNorm;
+pub(crate) use labelled::{Labelled, LabelledGradient};
 pub(crate) use rows::{matrix, named_scales, row_major};
 pub(crate) use sampled::Sampling;
 pub use sampled::{SampledHead, SampledObjective, SampledProbabilities};
@@ -25,32 +27,32 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use siskin_nn::{HeadLoss, Network, Step};
 
-/// Whether the classes share their hyperparameters.
+/// Whether the classes share a hyperparameter: an output scale, a kernel's shapes, a prior mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OutputScale {
+pub enum Slots {
     /// One for all classes: works for any number of classes at test.
     Shared,
     /// One per class slot, as the published codes of CDKT and DKT have it. Test with as many classes as trained.
     PerClass,
 }
 
-impl OutputScale {
+impl Slots {
     /// How many there are in training with `way` classes.
     pub(crate) fn slots(self, way: usize) -> usize {
         match self {
-            OutputScale::Shared => 1,
-            OutputScale::PerClass => way,
+            Slots::Shared => 1,
+            Slots::PerClass => way,
         }
     }
 
     /// Whether a model of `trained` classes can answer for `way`. `key`: where to change it.
     pub(crate) fn check_way(self, key: &str, trained: usize, way: usize) -> Result<()> {
-        if self == OutputScale::Shared || way == trained {
+        if self == Slots::Shared || way == trained {
             return Ok(());
         }
         let why = format!(
-            "this model has one output scale for each of {trained} classes; train with {key} = \"shared\" to use it \
+            "this model has hyperparameters for each of {trained} classes; train with {key} = \"shared\" to use it \
              with any number of classes"
         );
         Err(Error::Way { way, why })

@@ -5,7 +5,7 @@
 use super::{GpHead, matrix, row_major};
 use crate::error::Result;
 use crate::shared::state::State;
-use crate::{Episode, Error, Features, Prediction, Task};
+use crate::{Episode, Error, Features, Prediction, Purpose, Task};
 use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 use siskin_gp::episode::{Adapted, Hyper, Objective, adapt, value_and_gradient};
@@ -46,6 +46,10 @@ pub(crate) struct Sampling {
     pub sweeps: usize,
     pub test_sweeps: usize,
     pub initial_output_scale: f64,
+    /// See [`Sampler::released`].
+    pub as_released: bool,
+    /// Whether models are chosen with the sweeps of training.
+    pub select_as_trained: bool,
 }
 
 /// A Gaussian process whose latent functions are sampled.
@@ -69,7 +73,7 @@ impl SampledHead {
     fn sampler(&self, name: &str, index: u64, sweeps: usize) -> Sampler {
         let seed = chain_stream(self.seed, name, index).next_u64();
         let chains = Chains { chains: self.sampling.chains, sweeps, seed };
-        Sampler { likelihood: self.sampling.likelihood, chains }
+        Sampler { likelihood: self.sampling.likelihood, chains, released: self.sampling.as_released }
     }
 
     fn probabilities(&self, sampled: &Adapted, query: &Features, way: usize) -> Result<Vec<f64>> {
@@ -128,7 +132,11 @@ impl GpHead for SampledHead {
     fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
         let &Task { labels, way, .. } = task;
         let (support, query) = (task.support.features()?, task.query.features()?);
-        let sampler = self.sampler("prediction", fingerprint(support, labels), self.sampling.test_sweeps);
+        let sweeps = match task.purpose {
+            Purpose::Selection if self.sampling.select_as_trained => self.sampling.sweeps,
+            _ => self.sampling.test_sweeps,
+        };
+        let sampler = self.sampler("prediction", fingerprint(support, labels), sweeps);
         let sampled = adapt(matrix(support), labels, way, &self.hyper, &Inference::Gibbs(sampler))?;
         Ok(Prediction { probabilities: self.probabilities(&sampled, query, way)?, way, latent: None })
     }
@@ -171,6 +179,8 @@ mod tests {
             sweeps: 1,
             test_sweeps: 20,
             initial_output_scale: 1.0,
+            as_released: false,
+            select_as_trained: false,
         };
         SampledHead::new(sampling, 7).unwrap()
     }
@@ -268,7 +278,15 @@ mod tests {
             let query = Rows::Features(query.clone());
             let answer = |support: &Features| {
                 let support = &Rows::Features(support.clone());
-                head.predict(&Task { support, labels: &[0, 1], way: 2, query: &query, index: 0 }).unwrap()
+                head.predict(&Task {
+                    support,
+                    labels: &[0, 1],
+                    way: 2,
+                    query: &query,
+                    index: 0,
+                    purpose: Purpose::Test,
+                })
+                .unwrap()
             };
             assert_eq!(answer(&support), answer(&support));
             let p = answer(&support).probabilities;
