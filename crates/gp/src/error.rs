@@ -119,6 +119,21 @@ pub enum Error {
     /// Labels of one class only: nothing to tell apart.
     #[error("all labels are 0: a classifier needs at least 2 classes")]
     OneClass,
+    /// A fit would need more memory than it may.
+    #[error(
+        "{points} points of {classes} classes would need about {gigabytes:.1} GB; at most {most} GB are taken. Give fewer points \
+         or fewer classes"
+    )]
+    TooLarge {
+        /// Number of points.
+        points: usize,
+        /// Number of classes.
+        classes: usize,
+        /// What the fit is predicted to need.
+        gigabytes: f64,
+        /// What it may need.
+        most: f64,
+    },
     /// A classifier was asked before it was fitted.
     #[error("the classifier has not been fitted: call `fit` or `load` first")]
     NotFitted,

@@ -30,6 +30,9 @@ mod server;
 mod store;
 mod work;
 
+#[doc(hidden)]
+pub mod fuzzing;
+
 pub use error::{Error, Result};
 pub use options::{Limits, Options};
 pub use server::{Ready, Server, run};

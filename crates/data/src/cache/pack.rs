@@ -115,13 +115,7 @@ impl PackWriter {
             .map_err(|e| Error::BadCache { path: self.folder.clone(), reason: e.to_string() })?;
         let index_hash = blake3::hash(&json);
         self.write(&json)?;
-        let mut header = Vec::with_capacity(PIXELS_AT as usize);
-        header.extend(MAGIC);
-        header.extend(VERSION.to_le_bytes());
-        header.extend([0; 4]);
-        header.extend((self.end - PIXELS_AT).to_le_bytes());
-        header.extend((json.len() as u64).to_le_bytes());
-        header.extend(index_hash.as_bytes());
+        let header = header(self.end - PIXELS_AT, &json);
         // Names, sizes and hashes of the files are all in the index: its hash is the key of the content.
         let key = index_hash.to_hex()[..32].to_owned();
         let target = pack_path(&self.folder, &key);
@@ -131,6 +125,22 @@ impl PackWriter {
         draft.place(&target).map_err(io)?;
         Ok(key)
     }
+}
+
+fn header(pixel_bytes: u64, index: &[u8]) -> Vec<u8> {
+    let mut header = Vec::with_capacity(PIXELS_AT as usize);
+    header.extend(MAGIC);
+    header.extend(VERSION.to_le_bytes());
+    header.extend([0; 4]);
+    header.extend(pixel_bytes.to_le_bytes());
+    header.extend((index.len() as u64).to_le_bytes());
+    header.extend(blake3::hash(index).as_bytes());
+    header
+}
+
+/// The bytes of a pack with any index, right or wrong.
+pub(crate) fn sealed(pixels: &[u8], index: &[u8]) -> Vec<u8> {
+    [&header(pixels.len() as u64, index), pixels, index].concat()
 }
 
 /// Where the pack of a key lies.

@@ -10,7 +10,10 @@ use safetensors::{Dtype, SafeTensors};
 
 use super::name_of;
 use super::npy::{self, Values, half};
-use crate::{Embeddings, Error, Result};
+use crate::{Embeddings, Error, Result, files};
+
+/// Most bytes of a file of vectors.
+const MOST_BYTES: u64 = 8 << 30;
 
 /// Whether a path is a file of vectors, by its ending.
 pub fn is_embeddings(path: &Path) -> bool {
@@ -19,7 +22,7 @@ pub fn is_embeddings(path: &Path) -> bool {
 
 /// Reads vectors and labels.
 pub fn read(path: &Path) -> Result<Embeddings> {
-    let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
+    let bytes = files::read(path, MOST_BYTES).map_err(|source| Error::io("read", path, source))?;
     let safetensors = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("safetensors"));
     let parts = if safetensors { from_safetensors(&bytes, path)? } else { from_npy(&bytes, path)? };
     let (labels, names) = name_labels(&parts.labels, parts.names, path)?;
@@ -28,7 +31,7 @@ pub fn read(path: &Path) -> Result<Embeddings> {
 
 /// Reads vectors without labels: the length of one, and all values row by row.
 pub fn read_vectors(path: &Path) -> Result<(usize, Vec<f32>)> {
-    let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
+    let bytes = files::read(path, MOST_BYTES).map_err(|source| Error::io("read", path, source))?;
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
         npy_vectors(&bytes, path)
     } else {

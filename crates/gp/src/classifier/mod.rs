@@ -13,6 +13,7 @@
 //! # Ok::<(), siskin_gp::Error>(())
 //! ```
 
+mod cost;
 mod inputs;
 mod learn;
 mod posterior;
@@ -174,6 +175,7 @@ impl GpClassifier {
         self.fitted = None;
         let classes = count_classes(y)?;
         check_features(x, y.len())?;
+        cost::check_cost(y.len(), classes)?;
         self.check_settings()?;
         let standardiser = if self.standardise { Standardiser::of(x) } else { Standardiser::none(x.ncols()) };
         let x = standardiser.apply(x);

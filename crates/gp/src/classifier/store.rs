@@ -19,7 +19,7 @@ const KEY: &str = "siskin-gp-classifier";
 const VERSION: u32 = 2;
 
 /// All that is no array.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
     version: u32,
@@ -28,6 +28,29 @@ struct Header {
     standardise: bool,
     kernel: Kernel,
     learned: Learned,
+    /// blake3 of this header without its checksum and of all arrays in the order of their names; files of version 1 have none.
+    #[serde(default)]
+    checksum: String,
+}
+
+/// Of a header and the arrays of a file, sorted by name.
+fn checksum<'a>(
+    header: &Header,
+    arrays: impl Iterator<Item = (&'a str, &'a [u8])>,
+) -> serde_json::Result<String> {
+    let header = Header { checksum: String::new(), ..header.clone() };
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+    };
+    add(&serde_json::to_vec(&header)?);
+    let mut arrays: Vec<(&str, &[u8])> = arrays.collect();
+    arrays.sort_unstable();
+    for (name, bytes) in arrays {
+        add(name.as_bytes());
+        add(bytes);
+    }
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> String {
@@ -45,15 +68,15 @@ impl GpClassifier {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let path = Path::new("the classifier");
         let model = self.model()?;
-        let header = Header {
+        let mut header = Header {
             version: VERSION,
             likelihood: name_of(&Likelihood::NAMED, &self.likelihood),
             inference: name_of(&Inference::NAMED, &self.inference),
             standardise: self.standardise,
             kernel: model.adapted.hyper().kernel.clone(),
             learned: model.learned.clone(),
+            checksum: String::new(),
         };
-        let json = serde_json::to_string(&header).map_err(|e| file_error(path, &e))?;
         let mut arrays = vec![
             floats("x", &model.x),
             floats("mean", &row(&model.standardiser.mean)),
@@ -70,6 +93,9 @@ impl GpClassifier {
             arrays.push(floats("sites.b", &sites.b));
             arrays.push(floats("sites.w", &sites.w));
         }
+        let named = arrays.iter().map(|(name, _, _, bytes)| (*name, bytes.as_slice()));
+        header.checksum = checksum(&header, named).map_err(|e| file_error(path, &e))?;
+        let json = serde_json::to_string(&header).map_err(|e| file_error(path, &e))?;
         let views = arrays
             .iter()
             .map(|(name, dtype, shape, bytes)| Ok((*name, TensorView::new(*dtype, shape.clone(), bytes)?)))
@@ -92,6 +118,7 @@ impl GpClassifier {
         let json = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
         let json = json.ok_or_else(|| file_error(path, &"is a safetensors file, but holds no classifier"))?;
         let mut value: serde_json::Value = serde_json::from_str(json).map_err(|e| file_error(path, &e))?;
+        let sealed = value["version"].as_u64() != Some(1);
         match value["version"].as_u64() {
             Some(1) => value = from_version_1(value),
             Some(version) if version == u64::from(VERSION) => {}
@@ -105,6 +132,11 @@ impl GpClassifier {
         }
         let header: Header = serde_json::from_value(value).map_err(|e| file_error(path, &e))?;
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| file_error(path, &e))?;
+        let named: Vec<(String, TensorView<'_>)> = tensors.tensors();
+        let arrays = named.iter().map(|(name, view)| (name.as_str(), view.data()));
+        if sealed && checksum(&header, arrays).map_err(|e| file_error(path, &e))? != header.checksum {
+            return Err(file_error(path, &"is damaged: the checksum does not fit"));
+        }
         let read = Reader { path, tensors };
         read.classifier(header)
     }

@@ -281,6 +281,12 @@ fn files_that_are_no_classifier_are_refused() {
     nan[end - 8..].copy_from_slice(&f64::NAN.to_le_bytes());
     std::fs::write(&path, &nan).unwrap();
     assert!(GpClassifier::load(&path).is_err());
+    // One bit, anywhere.
+    for at in (0..good.len()).step_by(7) {
+        let mut flipped = good.clone();
+        flipped[at] ^= 1 << (at % 8);
+        assert!(GpClassifier::from_bytes(&flipped, &path).is_err(), "byte {at}");
+    }
 }
 
 #[test]

@@ -167,3 +167,8 @@ async fn task_form(app: &App, read: &Read, boundary: &str, settings: TaskSetting
     }
     Ok(Asked { settings, classes, given })
 }
+
+/// The images of a body, for the fuzz targets.
+pub fn images_of_task(bytes: &[u8]) -> Vec<Bytes> {
+    task_json(bytes).map(|asked| asked.given.into_iter().map(|g| g.bytes).collect()).unwrap_or_default()
+}

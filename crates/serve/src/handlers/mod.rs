@@ -6,8 +6,8 @@ mod images;
 mod predict;
 
 pub use about::{delete, health, list, metrics, models, openapi, show};
-pub use create::create;
-pub use predict::predict;
+pub use create::{create, images_of_task};
+pub use predict::{images_of_question, predict};
 
 use crate::App;
 use crate::error::{Answer, Refusal};

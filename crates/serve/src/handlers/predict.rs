@@ -151,6 +151,11 @@ fn images_json(bytes: &[u8]) -> Answer<(Settings, Vec<Bytes>)> {
     Ok((settings, body.images.iter().map(Encoded::bytes).collect::<Answer<_>>()?))
 }
 
+/// The images of a body, for the fuzz targets.
+pub fn images_of_question(bytes: &[u8]) -> Vec<Bytes> {
+    images_json(bytes).map(|(_, images)| images).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

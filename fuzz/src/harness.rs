@@ -1,0 +1,99 @@
+//! The harness for stable Rust: whole inputs, damaged again and again.
+
+use crate::Target;
+use rand::RngExt;
+use siskin_random::stream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// An input may take so long.
+const SLOW: Duration = Duration::from_secs(5);
+
+/// Damages the seeds of a target for so long; prints its row. How many failed: panicked, or took longer than 5 s. The input under
+/// way is in the file `last`.
+pub fn campaign(target: &Target, seconds: Duration, last: &Path) -> usize {
+    let seeds = (target.seeds)();
+    let (start, mut tried, mut failed, mut slowest) = (Instant::now(), 0u64, 0, Duration::ZERO);
+    while start.elapsed() < seconds || tried < seeds.len() as u64 {
+        let bytes = match seeds.get(tried as usize) {
+            Some(seed) => seed.clone(),
+            None => damaged(&seeds, target.name, tried),
+        };
+        // Where the process ends within the reader, this is the proof.
+        if std::fs::write(last, &bytes).is_err() {
+            eprintln!("cannot write {}", last.display());
+        }
+        let begun = Instant::now();
+        let panicked = catch_unwind(AssertUnwindSafe(|| (target.run)(&bytes))).is_err();
+        let took = begun.elapsed();
+        slowest = slowest.max(took);
+        tried += 1;
+        if panicked || took > SLOW {
+            failed += 1;
+            println!(
+                "    FAILED ({}): {}",
+                if panicked { "panic" } else { "slow" },
+                keep(last, failed).display()
+            );
+        }
+    }
+    let (took, slowest) = (start.elapsed().as_secs_f64(), slowest.as_secs_f64());
+    println!("{:14} {tried:9} {failed:7} {took:9.1}  {:.1} ms", target.name, 1e3 * slowest);
+    failed
+}
+
+/// Keeps the input that failed.
+fn keep(last: &Path, number: usize) -> PathBuf {
+    let kept = last.with_extension(format!("failed-{number}"));
+    let _ = std::fs::copy(last, &kept);
+    kept
+}
+
+/// A seed with bytes changed, removed, doubled, numbers put to extremes, a piece of another seed, or the end cut off.
+fn damaged(seeds: &[Vec<u8>], name: &str, index: u64) -> Vec<u8> {
+    const EXTREMES: [&[u8]; 8] = [
+        &[0xff; 8],
+        &[0; 8],
+        &[0xff, 0xff, 0xff, 0x7f],
+        &[0, 0, 0, 0x80],
+        b"-1",
+        b"18446744073709551616",
+        b"1e999",
+        b"NaN",
+    ];
+    let mut rng = stream(0, name, index);
+    let mut bytes = seeds[rng.random_range(0..seeds.len())].clone();
+    for _ in 0..rng.random_range(1..8) {
+        if bytes.is_empty() {
+            break;
+        }
+        let at = rng.random_range(0..bytes.len());
+        let end = (at + rng.random_range(1..32)).min(bytes.len());
+        match rng.random_range(0..9) {
+            0 => bytes[at] = rng.random(),
+            1 | 2 => bytes[at] ^= 1 << rng.random_range(0..8),
+            3 => drop(bytes.drain(at..end)),
+            4 => {
+                let piece = bytes[at..end].to_vec();
+                bytes.splice(at..at, piece);
+            }
+            5 => {
+                let extreme = EXTREMES[rng.random_range(0..EXTREMES.len())];
+                let over = (at + extreme.len()).min(bytes.len());
+                bytes.splice(at..over, extreme.iter().copied());
+            }
+            6 => {
+                let other = &seeds[rng.random_range(0..seeds.len())];
+                if !other.is_empty() {
+                    let from = rng.random_range(0..other.len());
+                    let to = (from + rng.random_range(1..64)).min(other.len());
+                    bytes.splice(at..end, other[from..to].iter().copied());
+                }
+            }
+            7 => bytes.insert(at, rng.random()),
+            _ => bytes.truncate(at),
+        }
+    }
+    bytes
+}
