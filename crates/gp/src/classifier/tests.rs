@@ -285,7 +285,12 @@ fn files_that_are_no_classifier_are_refused() {
     for at in (0..good.len()).step_by(7) {
         let mut flipped = good.clone();
         flipped[at] ^= 1 << (at % 8);
-        assert!(GpClassifier::from_bytes(&flipped, &path).is_err(), "byte {at}");
+        // The last digit of a number may change and the number not.
+        if let Ok(same) = GpClassifier::from_bytes(&flipped, &path) {
+            assert_eq!(same.learned().unwrap(), model.learned().unwrap(), "byte {at}");
+            let probabilities = |of: &GpClassifier| of.predict_proba(x.as_ref()).unwrap();
+            assert_eq!(probabilities(&same), probabilities(&model), "byte {at}");
+        }
     }
 }
 
