@@ -17,6 +17,7 @@ fn every_objective_trains_and_tests() {
         ("predictive", "joint"),
         ("predictive", "collapsed"),
         ("released", "paper"),
+        ("released-predictive", "paper"),
     ] {
         let folder = root.path().join(format!("{objective}-{inference}"));
         let (objective, inference) =

@@ -41,6 +41,8 @@ pub fn train(folder: &Path, config: &Config, stop_after: Option<u64>) {
         }
     });
     assert_eq!(outcome.unwrap() == Outcome::Stopped, stop_after.is_some());
+    // A run holds its folder as long as it lives.
+    drop(run);
     if stop_after.is_some() {
         let mut run = with_opener(|opener| Run::resume(folder, opener)).unwrap();
         assert_eq!(run.train(&AtomicBool::new(false), &mut |_| {}).unwrap(), Outcome::Finished);
