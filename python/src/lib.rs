@@ -43,7 +43,8 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
 
 /// Files that the system refuses become `OSError` (of the kind Python has for it, e.g. `FileNotFoundError`), all else
 /// `ValueError`.
-fn file_error(error: siskin_adapt::Error) -> PyErr {
+fn file_error(error: impl Into<siskin_adapt::Error>) -> PyErr {
+    let error = error.into();
     let mut cause: Option<&dyn std::error::Error> = Some(&error);
     while let Some(of) = cause {
         if let Some(io) = of.downcast_ref::<std::io::Error>() {

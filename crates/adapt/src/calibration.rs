@@ -1,7 +1,6 @@
 //! Calibration with almost no data: by held-out examples of the task where there are enough, else by the model's
 //! validation classes.
 
-use crate::card::Card;
 use crate::error::Result;
 use crate::fitted::Raw;
 use crate::held_out::HeldOut;
@@ -9,6 +8,7 @@ use crate::none_of_these::novelty;
 use crate::sets;
 use serde::{Deserialize, Serialize};
 use siskin_calib::{Optimum, Predictions, Temperature};
+use siskin_model::Card;
 
 /// Held-out predictions needed before they decide the temperature; below, that of validation classes is used. Chosen, not
 /// measured.

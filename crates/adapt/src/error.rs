@@ -16,14 +16,6 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A model cannot be used.
-    #[error("the model {name} cannot be used: {why}")]
-    Model {
-        /// Its path or name.
-        name: String,
-        /// What is wrong and what to do.
-        why: String,
-    },
     /// A task file cannot be used.
     #[error("the task file {name} cannot be used: {why}")]
     Task {
@@ -59,9 +51,9 @@ pub enum Error {
     /// The one who asked wants it no more.
     #[error("the work was stopped before its end")]
     Stopped,
-    /// The training crate reports an error.
+    /// The model crate reports an error.
     #[error(transparent)]
-    Train(#[from] siskin_train::Error),
+    Model(siskin_model::Error),
     /// The data crate reports an error.
     #[error(transparent)]
     Data(#[from] siskin_data::Error),
@@ -78,3 +70,12 @@ pub enum Error {
 
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<siskin_model::Error> for Error {
+    fn from(error: siskin_model::Error) -> Error {
+        match error {
+            siskin_model::Error::Stopped => Error::Stopped,
+            other => Error::Model(other),
+        }
+    }
+}

@@ -2,14 +2,13 @@
 
 use crate::error::{Error, Result};
 use crate::intake::Intake;
-use crate::model::Model;
-use crate::view::View;
 use rayon::prelude::*;
 use siskin_data::Image;
 use siskin_data::fault::Fault;
 use siskin_data::open::SHORTER_SIDE;
 use siskin_data::source::listing::is_image;
 use siskin_data::source::tree::Tree;
+use siskin_model::{Model, View};
 use std::collections::VecDeque;
 use std::io::BufRead;
 use std::path::PathBuf;

@@ -1,11 +1,10 @@
 //! From the bytes of a person's image to what a network sees, with bounds on memory that hold for the whole process.
 
-use crate::model::Model;
-use crate::view::View;
 use siskin_data::fault::Fault;
 use siskin_data::image::decode::{Claim, MAX_PIXELS, decode_if};
 use siskin_data::open::SHORTER_SIDE;
 use siskin_data::source::tree::MAX_FILE_BYTES;
+use siskin_model::{Model, View};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

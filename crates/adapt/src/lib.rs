@@ -30,7 +30,6 @@
 
 mod answer;
 mod calibration;
-mod card;
 mod classifier;
 mod cost;
 mod error;
@@ -38,15 +37,12 @@ mod fitted;
 mod held_out;
 mod inputs;
 mod intake;
-mod look;
 mod measure;
-mod model;
 mod none_of_these;
 mod rules;
 mod sets;
 mod support;
 mod task_file;
-mod view;
 
 /// For the fuzz targets.
 #[doc(hidden)]
@@ -59,17 +55,15 @@ pub mod fuzzing {
 
 pub use answer::{Answer, NamedAnswer, Neighbour};
 pub use calibration::{Origin, TaskCalibration};
-pub use card::{Card, ShapeCalibration, TestFacts};
 pub use classifier::{ModelRef, TaskClassifier};
 pub use cost::{FitLimits, Shape};
 pub use error::{Error, Result};
 pub use inputs::{Input, Inputs, decode, from_pixels};
 pub use intake::Intake;
-pub use look::{Look, Looks, Mismatch};
 pub use measure::{Measured, NoveltyScore, ValidationEpisode};
-pub use model::{EMBEDDED, Model};
 pub use rules::{Rules, Thresholds, percent};
 pub use siskin_data::Image;
 pub use siskin_methods::Features;
+pub use siskin_model::Error as ModelError;
+pub use siskin_model::{Card, EMBEDDED, Look, Looks, Mismatch, Model, ShapeCalibration, TestFacts, View};
 pub use support::{Example, Support, title_of};
-pub use view::View;

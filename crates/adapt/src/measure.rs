@@ -2,13 +2,13 @@
 //! of that shape.
 
 use crate::calibration::{Found, fit, thinned};
-use crate::card::ShapeCalibration;
 use crate::error::Result;
 use crate::fitted::{Fitted, Raw};
 use crate::none_of_these::novelty;
 use rayon::prelude::*;
 use siskin_calib::{Probabilities, auroc, entropy, latent_variance, top};
 use siskin_methods::{Features, GaussianProcess};
+use siskin_model::ShapeCalibration;
 
 /// Labelled examples, queries of their classes, and queries of other classes.
 pub struct ValidationEpisode {

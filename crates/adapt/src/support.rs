@@ -3,13 +3,12 @@
 use crate::cost::{FitLimits, Shape};
 use crate::error::{Error, Result};
 use crate::intake::Intake;
-use crate::model::Model;
-use crate::view::View;
 use siskin_data::OnBadImage;
 use siskin_data::fault::{BadFile, Fault};
 use siskin_data::source::listing::Listing;
 use siskin_data::source::tree::MAX_FILE_BYTES;
 use siskin_data::source::{self, Hints};
+use siskin_model::{Model, View};
 use std::path::Path;
 
 /// Most bytes of the name of a class, and of a task.

@@ -1,11 +1,12 @@
 //! `siskin calibrate`: how far a model's probabilities can be trusted, before and after tuning on validation episodes.
 
 use crate::model::ModelArgs;
-use siskin_calib::{PAPER_BINS, Reliability};
+use siskin_calib::{Measures, PAPER_BINS, Reliability};
 use siskin_data::SplitName;
-use siskin_train::calibration::{Calibration, Measures, calibrate};
+use siskin_train::calibration::{Calibrated, Calibration, calibrate};
 use siskin_train::plot::{ReliabilityPanel, reliability_diagrams, render_png};
 use siskin_train::protocol;
+use std::path::Path;
 
 /// Arguments of `siskin calibrate`.
 #[derive(clap::Args)]
@@ -13,6 +14,7 @@ use siskin_train::protocol;
   siskin calibrate runs/omniglot
   siskin calibrate runs/omniglot --released        also by the protocol of the paper's published code
   siskin calibrate runs/omniglot --set test.shot=5
+  siskin calibrate cub.safetensors --data cub      a model file of siskin export
 
 The temperature is fitted by NLL on one batch of validation episodes; every other figure is of the test episodes.")]
 pub struct Args {
@@ -33,7 +35,31 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let test = protocol::answers(&model, SplitName::Test, model.config.test.batches)?;
     let calibrated = calibrate(&validation, &test, args.released)?;
     let json = serde_json::to_string_pretty(&calibrated.measures)?;
-    siskin_train::atomic::write(&args.model.run.join("calibration.json"), json.as_bytes())?;
+    if let Some(folder) = args.model.folder() {
+        siskin_train::atomic::write(&folder.join("calibration.json"), json.as_bytes())?;
+        draw(&calibrated, folder)?;
+    }
+    if args.json {
+        say!("{json}");
+        return Ok(());
+    }
+    print(&calibrated.measures);
+    if args.released && calibrated.measures.released.is_none() {
+        say!(
+            "The published protocol tunes latent Gaussians; this method has none, so its rows are left out."
+        );
+    }
+    if let Some(folder) = args.model.folder() {
+        say!(
+            "Written: calibration.json, reliability-raw.svg/.png and reliability-tuned.svg/.png in {}.",
+            folder.display()
+        );
+    }
+    Ok(())
+}
+
+/// The reliability diagrams before and after tuning.
+fn draw(calibrated: &Calibrated, folder: &Path) -> anyhow::Result<()> {
     for (name, predictions, m) in [
         ("raw", &calibrated.raw, calibrated.measures.raw),
         ("tuned", &calibrated.tuned, calibrated.measures.tuned),
@@ -45,25 +71,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             nll: Some(m.nll),
         };
         let svg = reliability_diagrams(&[panel]);
-        siskin_train::atomic::write(&args.model.run.join(format!("reliability-{name}.svg")), svg.as_bytes())?;
-        siskin_train::atomic::write(
-            &args.model.run.join(format!("reliability-{name}.png")),
-            &render_png(&svg, 2.0)?,
-        )?;
-    }
-    if args.json {
-        say!("{json}");
-    } else {
-        print(&calibrated.measures);
-        if args.released && calibrated.measures.released.is_none() {
-            say!(
-                "The published protocol tunes latent Gaussians; this method has none, so its rows are left out."
-            );
-        }
-        say!(
-            "Written: calibration.json, reliability-raw.svg/.png and reliability-tuned.svg/.png in {}.",
-            args.model.run.display()
-        );
+        siskin_train::atomic::write(&folder.join(format!("reliability-{name}.svg")), svg.as_bytes())?;
+        let png = folder.join(format!("reliability-{name}.png"));
+        siskin_train::atomic::write(&png, &render_png(&svg, 2.0)?)?;
     }
     Ok(())
 }

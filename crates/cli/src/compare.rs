@@ -4,10 +4,10 @@ use crate::data::source::ReadArgs;
 use anyhow::Context;
 use clap::ValueEnum;
 use siskin_methods::MethodName;
-use siskin_train::compare::{Compared, Examined, Outcome, compare, examine, same_test, unfinished};
-use siskin_train::config::{Config, TestConfig};
-use siskin_train::run_folder::RunFolder;
+use siskin_train::compare::{Compared, Examined, Outcome, SameTest, compare, examine, same_test, unfinished};
+use siskin_train::config::{Config, DataConfig};
 use siskin_train::trainer;
+use siskin_train::under_test::config_of;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -29,10 +29,13 @@ pub struct Args {
     /// Methods to train, with commas between. `siskin methods` lists them.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "config")]
     methods: Vec<MethodName>,
-    /// A run that `siskin train` wrote, to be compared too, under a name of its own or that of its folder. May be given
-    /// several times.
-    #[arg(long = "run", value_name = "[NAME=]FOLDER")]
+    /// A run that `siskin train` wrote, or a model file of `siskin export`, to be compared too, under a name of its own or
+    /// that of its folder or file. May be given several times.
+    #[arg(long = "run", value_name = "[NAME=]MODEL")]
     runs: Vec<String>,
+    /// The data that model files are tested on [default: that of the config]
+    #[arg(long, value_name = "DATA")]
+    data: Option<String>,
     /// Change one key of the config, e.g. --set train.episodes=500. Without a config: of the test alone, e.g.
     /// --set test.shot=5. May be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -71,14 +74,16 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let entries = entries(&args)?;
     let reference = reference(&args, &entries)?;
     // The test episodes of all: those of the config, or of the first run.
-    let test = match &entries[0].config {
-        Some(config) => same_test(config)?,
-        None => same_test(&RunFolder::open(&entries[0].folder)?.config()?.changed(&args.set)?)?,
+    let (test, data) = match &entries[0].config {
+        Some(config) => (same_test(config)?, Some(config.data.clone())),
+        None => (same_test(&config_of(&entries[0].folder)?.changed(&args.set)?)?, None),
     };
+    let named = args.data.as_ref().map(|name| DataConfig { train: name.clone(), ..DataConfig::default() });
+    let same = SameTest { test, data: named.or(data) };
     let mut outcomes = Vec::new();
     for entry in &entries {
         let result = match trained(entry, &args.read) {
-            Ok(trainer::Outcome::Finished) => tested(entry, &test, &args.read),
+            Ok(trainer::Outcome::Finished) => tested(entry, &same, &args.read),
             Ok(trainer::Outcome::Stopped) => Err(anyhow::anyhow!("stopped")),
             Err(error) => Err(error),
         };
@@ -168,10 +173,10 @@ fn trained(entry: &Entry, read: &ReadArgs) -> anyhow::Result<trainer::Outcome> {
     crate::train::train(&mut run)
 }
 
-fn tested(entry: &Entry, test: &TestConfig, read: &ReadArgs) -> anyhow::Result<Examined> {
+fn tested(entry: &Entry, same: &SameTest, read: &ReadArgs) -> anyhow::Result<Examined> {
     let start = Instant::now();
     let examined =
-        read.with_opener(read.on_bad(), |opener| examine(&entry.name, &entry.folder, test, opener))?;
+        read.with_opener(read.on_bad(), |opener| examine(&entry.name, &entry.folder, same, opener))?;
     let (episodes, seconds) = (examined.test.episodes, start.elapsed().as_secs_f64());
     tell!("{}: tested on {episodes} episodes and calibrated in {seconds:.1} s.", entry.name);
     Ok(examined)

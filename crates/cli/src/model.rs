@@ -1,17 +1,21 @@
-//! The trained model a command looks at: its run folder, changed settings, device and reading rules.
+//! The trained model a command looks at: a run folder or a model file, changed settings, device and reading rules.
 
 use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
 use siskin_train::config::Config;
-use siskin_train::run::Model;
-use std::path::PathBuf;
+use siskin_train::under_test::{ModelUnderTest, is_model_file};
+use std::path::{Path, PathBuf};
 
 /// Which model, and how it is computed: shared by test and calibrate.
 #[derive(clap::Args)]
 pub struct ModelArgs {
-    /// The run folder that `siskin train` wrote.
-    pub run: PathBuf,
-    /// Change one key of the run's config for this command. May be given several times.
+    /// The run folder that `siskin train` wrote, a model file of `siskin export`, or the name of an embedded model.
+    #[arg(value_name = "MODEL")]
+    pub path: PathBuf,
+    /// The data to test on, in place of the run's: the name of an imported data set or a path. A model file needs it.
+    #[arg(long, value_name = "DATA")]
+    data: Option<String>,
+    /// Change one key of the model's config for this command. May be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     #[command(flatten)]
@@ -22,12 +26,28 @@ pub struct ModelArgs {
 
 impl ModelArgs {
     /// Opens it with its data.
-    pub fn open(&self) -> anyhow::Result<Model> {
+    pub fn open(&self) -> anyhow::Result<ModelUnderTest> {
         let change = |config: Config| {
-            let mut config = config.changed(&self.set)?;
+            let mut config = on_data(config, self.data.as_deref()).changed(&self.set)?;
             self.compute.apply(&mut config);
             Ok(config)
         };
-        self.read.with_opener(self.read.on_bad(), |opener| Model::open_changed(&self.run, change, opener))
+        let open =
+            |opener: &siskin_data::Opener<'_>| ModelUnderTest::open_changed(&self.path, change, opener);
+        self.read.with_opener(self.read.on_bad(), open)
     }
+
+    /// The folder that figures of the model are written to; none for a model file.
+    pub fn folder(&self) -> Option<&Path> {
+        (!is_model_file(&self.path)).then_some(self.path.as_path())
+    }
+}
+
+/// The config with other data, where some is given.
+pub fn on_data(mut config: Config, data: Option<&str>) -> Config {
+    if let Some(data) = data {
+        config.data.train = data.into();
+        (config.data.transfer, config.data.split, config.data.validation_domains) = (None, None, None);
+    }
+    config
 }

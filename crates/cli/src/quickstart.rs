@@ -8,9 +8,10 @@ use siskin_train::config::Config;
 use siskin_train::episodes::test_spec;
 use siskin_train::protocol;
 use siskin_train::report::Page;
-use siskin_train::run::{Model, Run};
+use siskin_train::run::Run;
 use siskin_train::run_folder::RunFolder;
 use siskin_train::trainer::Outcome;
+use siskin_train::under_test::ModelUnderTest;
 use std::path::PathBuf;
 
 /// The config of the quickstart: small enough for three minutes on two cores.
@@ -51,7 +52,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     crate::stop::check()?;
     drop(run);
-    let model = args.read.with_opener(args.read.on_bad(), |opener| Model::open(&args.out, &[], opener))?;
+    let model =
+        args.read.with_opener(args.read.on_bad(), |opener| ModelUnderTest::open(&args.out, &[], opener))?;
     say!(
         "Testing on {} episodes of classes not seen in training.",
         model.config.test.batches * model.config.test.episodes

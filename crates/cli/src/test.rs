@@ -10,7 +10,8 @@ use siskin_train::protocol::{self, TestReport};
 #[command(after_help = "Examples:
   siskin test runs/omniglot                                  5 batches of 600 episodes, as trained
   siskin test runs/omniglot --set test.way=20 --set test.shot=5   other episodes than trained
-  siskin test runs/omniglot --set test.batches=1              a quicker look")]
+  siskin test runs/omniglot --set test.batches=1              a quicker look
+  siskin test cub.safetensors --data cub                     a model file of siskin export")]
 pub struct Args {
     #[command(flatten)]
     model: ModelArgs,
@@ -24,18 +25,19 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let model = args.model.open()?;
     let answers = protocol::answers(&model, SplitName::Test, model.config.test.batches)?;
     let report = protocol::report(&model, &answers)?;
-    protocol::write_episodes(
-        &args.model.run.join("test-episodes.jsonl"),
-        &answers,
-        model.config.test.episodes,
-    )?;
     let json = serde_json::to_string_pretty(&report)?;
-    siskin_train::atomic::write(&args.model.run.join("test.json"), json.as_bytes())?;
+    if let Some(folder) = args.model.folder() {
+        let episodes = folder.join("test-episodes.jsonl");
+        protocol::write_episodes(&episodes, &answers, model.config.test.episodes)?;
+        siskin_train::atomic::write(&folder.join("test.json"), json.as_bytes())?;
+    }
     if args.json {
         say!("{json}");
-    } else {
-        print(&report);
-        say!("Written: test.json and test-episodes.jsonl in {}.", args.model.run.display());
+        return Ok(());
+    }
+    print(&report);
+    if let Some(folder) = args.model.folder() {
+        say!("Written: test.json and test-episodes.jsonl in {}.", folder.display());
     }
     Ok(())
 }

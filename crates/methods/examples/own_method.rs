@@ -212,7 +212,7 @@ fn main() -> Result<()> {
         architecture: Architecture::Conv4S,
         image_size: SIDE,
         way: WAY,
-        base_classes: WAY,
+        base_classes: Some(WAY),
         seed: 0,
         device: DeviceChoice::Cpu,
     };

@@ -78,6 +78,12 @@ impl Refusal {
     }
 }
 
+impl From<siskin_adapt::ModelError> for Refusal {
+    fn from(error: siskin_adapt::ModelError) -> Refusal {
+        siskin_adapt::Error::from(error).into()
+    }
+}
+
 impl From<siskin_adapt::Error> for Refusal {
     /// What a person can fix is theirs (422); files of the server are ours (500).
     fn from(error: siskin_adapt::Error) -> Refusal {

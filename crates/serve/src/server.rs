@@ -40,7 +40,12 @@ impl Server {
         if options.token.is_none() && !address.ip().is_loopback() {
             return Err(Error::TokenNeeded { address });
         }
-        let models = options.models.iter().map(|name| Model::open(name));
+        let models = options.models.iter().map(|name| {
+            let model = Model::open(name)?;
+            // A model that no task can be made with is refused now, not at the first task.
+            model.process()?;
+            Ok(model)
+        });
         let models = models.collect::<siskin_adapt::Result<Vec<Model>>>()?;
         let (tasks, notes) = Tasks::open(options.state.clone(), &options.limits, &models)?;
         let app = App {

@@ -41,7 +41,7 @@ impl Case {
 
     fn setup(&self, device: DeviceChoice) -> Setup {
         let Case { architecture, side: image_size, .. } = *self;
-        Setup { architecture, image_size, way: WAY, base_classes: WAY, seed: 0, device }
+        Setup { architecture, image_size, way: WAY, base_classes: Some(WAY), seed: 0, device }
     }
 }
 

@@ -4,45 +4,9 @@ use crate::error::Result;
 use crate::evaluate::{Answer, pooled, pooled_latent};
 use serde::{Deserialize, Serialize};
 use siskin_calib::{
-    PAPER_BINS, Predictions, ReleasedChoice, Reliability, Temperature, accuracy, adaptive_ece, brier,
-    classwise_ece, nll, released_grid, tune_released,
+    Measures, PAPER_BINS, Predictions, ReleasedChoice, Temperature, released_grid, tune_released,
 };
 use siskin_methods::LatentGaussians;
-
-/// The measures of one set of predictions.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Measures {
-    /// Share of right predictions.
-    pub accuracy: f64,
-    /// Mean negative log-probability of the truth.
-    pub nll: f64,
-    /// Brier score.
-    pub brier: f64,
-    /// Expected calibration error, the paper's 15 bins.
-    pub ece: f64,
-    /// Maximum calibration error, the same bins.
-    pub mce: f64,
-    /// ECE with bins of equal mass.
-    pub adaptive_ece: f64,
-    /// ECE of every class's probability, averaged.
-    pub classwise_ece: f64,
-}
-
-impl Measures {
-    /// All measures of `predictions`.
-    pub fn of(predictions: &Predictions) -> Result<Measures> {
-        let reliability = Reliability::new(predictions, PAPER_BINS)?;
-        Ok(Measures {
-            accuracy: accuracy(predictions),
-            nll: nll(predictions),
-            brier: brier(predictions),
-            ece: reliability.ece(),
-            mce: reliability.mce(),
-            adaptive_ece: adaptive_ece(predictions, PAPER_BINS)?,
-            classwise_ece: classwise_ece(predictions, PAPER_BINS)?,
-        })
-    }
-}
 
 /// The protocol of the paper's published code: two temperatures from a grid, chosen by ECE and by MCE apart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -108,7 +72,9 @@ fn released(
         Ok(Predictions::new(latent.probabilities(way, t1)?, labels.to_vec(), way)?)
     };
     let chosen = tune_released(&released_grid(), PAPER_BINS, |t1| at(validation, validation_labels, t1))?;
-    let measure = |t1: f64, t2: f64| Measures::of(&at(test, test_labels, t1)?.sharpened(t2)?);
+    let measure = |t1: f64, t2: f64| -> Result<Measures> {
+        Ok(Measures::of(&at(test, test_labels, t1)?.sharpened(t2)?)?)
+    };
     let by_ece = measure(chosen.by_ece.t1, chosen.by_ece.t2)?;
     let by_mce = measure(chosen.by_mce.t1, chosen.by_mce.t2)?;
     Ok(ReleasedCalibration { chosen, by_ece, by_mce })

@@ -2,10 +2,10 @@
 
 use crate::atomic;
 use crate::error::{Error, Result, io};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
-use siskin_methods::{Role, State, Tensor, Values};
-use std::collections::HashMap;
+use siskin_methods::State;
+use siskin_model::ModelSpec;
+use siskin_model::tensors::{decode, encode};
 use std::path::Path;
 
 /// Where training stands.
@@ -40,7 +40,10 @@ pub struct Position {
     pub notice: Option<(String, u64)>,
     /// Length of `metrics.jsonl` at this point: a resumed run cuts what came after.
     pub metrics_bytes: u64,
-    /// The resolved config, so that a checkpoint says by itself what it is.
+    /// The model of the phase, so that a checkpoint says by itself what it is; not known of format 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelSpec>,
+    /// The config of the run.
     pub config: String,
     /// Hash of the data trained on.
     pub data: String,
@@ -83,7 +86,7 @@ const KEY: &str = "siskin";
 pub fn save(path: &Path, position: &Position, state: &State) -> Result<()> {
     let json = serde_json::to_string(position).expect("a position is plain data");
     let bytes = encode(state, KEY, &json).map_err(|why| Error::Checkpoint { path: path.into(), why })?;
-    atomic::write(path, &bytes)
+    Ok(atomic::write(path, &bytes)?)
 }
 
 /// Reads a checkpoint back.
@@ -102,54 +105,11 @@ pub fn load(path: &Path) -> Result<(Position, State)> {
     Ok((Position { version: VERSION, ..position }, state))
 }
 
-/// A state as the bytes of a safetensors file, with one record in its header. The error says why not.
-pub fn encode(state: &State, key: &str, record: &str) -> std::result::Result<Vec<u8>, String> {
-    let bytes: Vec<Vec<u8>> = state.0.iter().map(|t| little_endian(&t.values)).collect();
-    let views = state.0.iter().zip(&bytes).map(|(tensor, bytes)| {
-        let dtype = match tensor.values {
-            Values::F32(_) => Dtype::F32,
-            Values::F64(_) => Dtype::F64,
-        };
-        TensorView::new(dtype, tensor.shape.clone(), bytes).map(|view| (tensor.name.clone(), view))
-    });
-    let views = views.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
-    let metadata = HashMap::from([(key.to_string(), record.to_string())]);
-    safetensors::serialize(views, Some(metadata)).map_err(|e| e.to_string())
-}
-
-/// The record and the state of such bytes. The error says what is wrong with them.
-pub fn decode(bytes: &[u8], key: &str) -> std::result::Result<(Option<String>, State), String> {
-    let (_, header) =
-        SafeTensors::read_metadata(bytes).map_err(|e| format!("it is not a whole safetensors file ({e})"))?;
-    let record = header.metadata().as_ref().and_then(|m| m.get(key)).cloned();
-    let tensors = SafeTensors::deserialize(bytes).map_err(|e| e.to_string())?;
-    let mut state = State::default();
-    for (name, view) in tensors.tensors() {
-        let values = match view.dtype() {
-            Dtype::F32 => Values::F32(
-                view.data().chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect(),
-            ),
-            Dtype::F64 => Values::F64(
-                view.data().chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect(),
-            ),
-            other => return Err(format!("tensor `{name}` has type {other:?}")),
-        };
-        let role = Role::of_name(&name);
-        state.0.push(Tensor { name, shape: view.shape().to_vec(), values, role });
-    }
-    Ok((record, state))
-}
-
-fn little_endian(values: &Values) -> Vec<u8> {
-    match values {
-        Values::F32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-        Values::F64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use safetensors::tensor::TensorView;
+    use siskin_methods::{Role, Tensor, Values};
 
     fn example() -> (Position, State) {
         let position = Position {
@@ -164,6 +124,7 @@ mod tests {
             best: Some(Best { accuracy: 0.1 + 0.2, nll: Some(0.7), episode: 5 }),
             notice: None,
             metrics_bytes: 99,
+            model: None,
             config: "seed = 1\n".into(),
             data: "abc".into(),
         };

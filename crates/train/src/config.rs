@@ -6,6 +6,7 @@ use crate::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use siskin_methods::{MethodName, MethodSettings};
+use siskin_model::ModelSpec;
 use siskin_nn::{Architecture, Hardware, Precision};
 use std::path::Path;
 
@@ -371,6 +372,18 @@ impl Config {
         config.method = own;
         config.check()?;
         Ok(config)
+    }
+
+    /// The model it describes, trained on so many base classes.
+    pub fn model(&self, base_classes: usize) -> ModelSpec {
+        ModelSpec {
+            architecture: self.backbone.name,
+            image_size: self.data.image_size,
+            method: self.method.clone(),
+            way: self.episode.way,
+            base_classes: Some(base_classes),
+            seed: self.seed,
+        }
     }
 
     /// The config with settings applied.

@@ -58,9 +58,23 @@ pub enum Error {
     /// The method reports an error.
     #[error(transparent)]
     Method(#[from] siskin_methods::Error),
+    /// The model crate reports an error.
+    #[error(transparent)]
+    Model(siskin_model::Error),
     /// The calibration crate reports an error.
     #[error(transparent)]
     Calib(#[from] siskin_calib::Error),
+}
+
+/// A stopped embedding is a stop, and a method's error stays one.
+impl From<siskin_model::Error> for Error {
+    fn from(error: siskin_model::Error) -> Error {
+        match error {
+            siskin_model::Error::Stopped => Error::Stopped,
+            siskin_model::Error::Method(error) => Error::Method(error),
+            other => Error::Model(other),
+        }
+    }
 }
 
 /// The result type of this crate.

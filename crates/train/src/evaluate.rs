@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use rayon::prelude::*;
 use siskin_calib::{Predictions, Probabilities};
 use siskin_data::{Episode, Items, Split, Transform};
-use siskin_methods::{Features, Images, LatentGaussians, Method, Prediction, Purpose, Rows, Task};
+use siskin_methods::{Features, LatentGaussians, Method, Prediction, Purpose, Rows, Task};
 use siskin_random::stream;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,9 +26,6 @@ impl Answer {
         right as f64 / self.labels.len() as f64
     }
 }
-
-/// Images sent through the network at a time.
-const BATCH: usize = 128;
 
 /// Answers to all episodes of one split, in order. Where `stop` is set on the way: [`Error::Stopped`].
 pub fn evaluate(
@@ -106,28 +103,20 @@ fn embed_until(
     items: &[usize],
     stop: &AtomicBool,
 ) -> Result<Rows> {
-    let data = match &split.items {
-        Items::Images(data) => data,
+    match &split.items {
         Items::Embeddings(data) => {
             let values = items.iter().flat_map(|&item| data.vector(item)).map(|&x| f64::from(x)).collect();
-            return Ok(Rows::Features(Features { values, rows: items.len(), dim: data.dim() }));
+            Ok(Rows::Features(Features { values, rows: items.len(), dim: data.dim() }))
         }
-    };
-    let size = transform.size as usize;
-    let mut parts = Vec::new();
-    for batch in items.chunks(BATCH) {
-        go_on(stop)?;
-        let mut pixels = vec![0.0; batch.len() * transform.len()];
-        pixels.par_chunks_exact_mut(transform.len()).zip(batch).try_for_each(|(out, &item)| {
+        Items::Images(data) => {
             // The evaluation transform draws no random number.
-            transform.apply(&data.image(item)?, &mut stream(0, "evaluate", 0), out);
-            Ok::<(), siskin_data::Error>(())
-        })?;
-        let shape = [batch.len(), transform.channels.count(), size, size];
-        parts.push(method.embed(Images::new(&pixels, shape).map_err(siskin_methods::Error::from)?)?);
+            let fill = |i: usize, out: &mut [f32]| {
+                transform.apply(&data.image(items[i])?, &mut stream(0, "evaluate", 0), out);
+                Ok(())
+            };
+            Ok(siskin_model::embed(method, transform, items.len(), fill, stop)?)
+        }
     }
-    let none = || Rows::Features(Features { values: Vec::new(), rows: 0, dim: 1 });
-    Ok(Rows::stack(parts)?.unwrap_or_else(none))
 }
 
 /// All answers as one table of predictions.

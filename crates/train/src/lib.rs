@@ -22,5 +22,6 @@ pub mod run_data;
 pub mod run_folder;
 pub mod schedule;
 pub mod trainer;
+pub mod under_test;
 
 pub use error::{Error, Result};

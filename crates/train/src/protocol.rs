@@ -3,7 +3,7 @@
 use crate::episodes::test_spec;
 use crate::error::{Result, io};
 use crate::evaluate::{Answer, evaluate};
-use crate::run::Model;
+use crate::under_test::ModelUnderTest;
 use serde::{Deserialize, Serialize};
 use siskin_calib::{MeanSpread, mean_interval95, mean_std};
 use siskin_data::{Episode, EpisodeSpec, SplitName};
@@ -43,7 +43,7 @@ impl TestReport {
 }
 
 /// `batches` batches of the config's test episodes from `split`. Batch `b` has seed `b`.
-pub fn episodes(model: &Model, split: SplitName, batches: u64) -> Result<Vec<Episode>> {
+pub fn episodes(model: &ModelUnderTest, split: SplitName, batches: u64) -> Result<Vec<Episode>> {
     let (spec, count) = (test_spec(&model.config), model.config.test.episodes);
     let mut episodes = Vec::new();
     for batch in 0..batches {
@@ -53,14 +53,14 @@ pub fn episodes(model: &Model, split: SplitName, batches: u64) -> Result<Vec<Epi
 }
 
 /// Answers to these episodes.
-pub fn answers(model: &Model, split: SplitName, batches: u64) -> Result<Vec<Answer>> {
+pub fn answers(model: &ModelUnderTest, split: SplitName, batches: u64) -> Result<Vec<Answer>> {
     let episodes = episodes(model, split, batches)?;
     let (method, split) = (model.method.as_ref(), model.data.split(split));
     evaluate(method, split, &model.data.test_transform, &episodes, Purpose::Test, &AtomicBool::new(false))
 }
 
 /// The report of test answers.
-pub fn report(model: &Model, answers: &[Answer]) -> Result<TestReport> {
+pub fn report(model: &ModelUnderTest, answers: &[Answer]) -> Result<TestReport> {
     let accuracies: Vec<f64> = answers.iter().map(Answer::accuracy).collect();
     let batches: Vec<f64> = accuracies
         .chunks(model.config.test.episodes as usize)
@@ -88,5 +88,5 @@ pub fn write_episodes(path: &Path, answers: &[Answer], episodes_per_batch: u64) 
         });
         writeln!(text, "{line}").map_err(io("write", path))?;
     }
-    crate::atomic::write(path, &text)
+    Ok(crate::atomic::write(path, &text)?)
 }

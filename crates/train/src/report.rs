@@ -9,8 +9,8 @@ use crate::plot::{
     Thumbnail, reliability_diagrams,
 };
 use crate::protocol::TestReport;
-use crate::run::Model;
 use crate::run_folder::RunFolder;
+use crate::under_test::ModelUnderTest;
 use siskin_calib::{PAPER_BINS, Reliability};
 use siskin_data::{Episode, Items, Split, Transform};
 use siskin_random::stream;
@@ -25,7 +25,7 @@ pub struct Page<'a> {
     /// The run.
     pub folder: &'a RunFolder,
     /// Its model.
-    pub model: &'a Model,
+    pub model: &'a ModelUnderTest,
     /// Its test.
     pub test: &'a TestReport,
     /// Its calibration.
@@ -68,7 +68,7 @@ impl Page<'_> {
 
     fn table(&self) -> Block {
         let m = &self.calibrated.measures;
-        let row = |name: String, m: &crate::calibration::Measures| {
+        let row = |name: String, m: &siskin_calib::Measures| {
             let mut row = vec![name];
             row.extend([m.accuracy, m.ece, m.mce, m.nll, m.brier].map(|x| format!("{x:.4}")));
             row

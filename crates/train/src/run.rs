@@ -1,16 +1,15 @@
 //! A run from its config or its folder: data, method and trainer put together.
 
-use crate::average::without_average;
 use crate::checkpoint;
 use crate::config::{BackboneConfig, Config};
 use crate::episodes::PhaseEpisodes;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::phase::{Phase, phases};
 use crate::run_data::RunData;
 use crate::run_folder::RunFolder;
 use crate::trainer::{Event, Outcome, Trainer, phase_at};
-use siskin_data::{Channels, Opener, SplitName};
-use siskin_methods::{Method, Setup, StepReport};
+use siskin_data::{Channels, Opener};
+use siskin_methods::{Method, StepReport};
 use siskin_nn::{Architecture, DeviceChoice, Network};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -47,7 +46,7 @@ impl Run {
         }
         let episodes = PhaseEpisodes::new(&phases[0], data.clone(), method.trains_on())?;
         let folder = RunFolder::create(out, &config, &data.hash)?;
-        let trainer = Trainer::start(folder.clone(), &config, &data.hash, method)?;
+        let trainer = Trainer::start(folder.clone(), &config, &data.facts(), method)?;
         Ok(Run { config, phases, folder, data, episodes, trainer })
     }
 
@@ -59,7 +58,7 @@ impl Run {
         let phase = phase_at(&config, checkpoint::load(&folder.newest())?.0.phase)?;
         let method = new_method(&phase.config, &data)?;
         let episodes = PhaseEpisodes::new(&phase, data.clone(), method.trains_on())?;
-        let trainer = Trainer::resume(folder.clone(), &config, &data.hash, method)?;
+        let trainer = Trainer::resume(folder.clone(), &config, &data.facts(), method)?;
         let phases = phases(&config)?;
         Ok(Run { config, phases, folder, data, episodes, trainer })
     }
@@ -118,68 +117,9 @@ impl Run {
     }
 }
 
-/// A trained model with the config and data it was trained by, ready for test.
-pub struct Model {
-    /// The method with its learned state.
-    pub method: Box<dyn Method>,
-    /// The config of the phase that the model comes from, with settings applied.
-    pub config: Config,
-    /// Its data.
-    pub data: RunData,
-    /// Training episodes the model has seen.
-    pub episodes: u64,
-}
-
-impl Model {
-    /// The best checkpoint of the run in `folder`, else its newest. `settings` change the config for test, e.g.
-    /// `test.way=10` or `cdkt.test_steps=50`.
-    pub fn open(folder: &Path, settings: &[String], opener: &Opener<'_>) -> Result<Model> {
-        Model::open_changed(folder, |config| config.changed(settings), opener)
-    }
-
-    /// The same with a config that `change` makes of the run's.
-    pub fn open_changed(
-        folder: &Path,
-        change: impl FnOnce(Config) -> Result<Config>,
-        opener: &Opener<'_>,
-    ) -> Result<Model> {
-        let folder = RunFolder::open(folder)?;
-        let path = if folder.best().exists() { folder.best() } else { folder.last() };
-        let (position, state) = checkpoint::load(&path)?;
-        let trained = phase_at(&folder.config()?, position.phase)?.config;
-        let config = change(trained.clone())?;
-        let data = RunData::open(&config, channels(&config), opener)?;
-        // Other data may be asked for by a setting; other data under the same name are a mistake.
-        if config.data == trained.data && position.data != data.hash {
-            let why = format!(
-                "it was trained on data {}, but what `data.train` and `data.transfer` name is now {}: give the same data, or \
-                 choose other data by --set data.train=...",
-                position.data, data.hash
-            );
-            return Err(Error::Checkpoint { path, why });
-        }
-        let mut method = new_method(&config, &data)?;
-        method.load_state(&without_average(state))?;
-        Ok(Model { method, config, data, episodes: position.episode })
-    }
-}
-
 /// A fresh method as `config` describes it, for the classes of `data`.
 pub fn new_method(config: &Config, data: &RunData) -> Result<Box<dyn Method>> {
-    method_for(config, data.split(SplitName::Train).classes.len())
-}
-
-/// A fresh method as `config` describes it, for training data of so many classes.
-pub fn method_for(config: &Config, base_classes: usize) -> Result<Box<dyn Method>> {
-    let setup = Setup {
-        architecture: config.backbone.name,
-        image_size: config.data.image_size as usize,
-        way: config.episode.way,
-        base_classes,
-        seed: config.seed,
-        device: device(config)?,
-    };
-    Ok(config.method.build(setup)?)
+    Ok(config.model(data.base_classes()).build(device(config)?)?)
 }
 
 /// Gives a fresh method the backbone of a weight file. A resumed run has it in its checkpoint.

@@ -19,6 +19,15 @@ pub struct RunData {
     pub test_transform: Transform,
 }
 
+/// What a trainer must know of the data of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataFacts {
+    /// Names and content hashes.
+    pub hash: String,
+    /// Classes of the training split.
+    pub base_classes: usize,
+}
+
 impl RunData {
     /// Opens the data that `config` names. `channels`: what the network takes.
     pub fn open(config: &Config, channels: Channels, opener: &Opener<'_>) -> Result<RunData> {
@@ -42,6 +51,16 @@ impl RunData {
         let test_transform = Transform { size: data.image_size, channels, augment: false };
         let train_transform = Transform { augment: data.augment, ..test_transform };
         Ok(RunData { splits, hash, train_transform, test_transform })
+    }
+
+    /// Classes of the training split.
+    pub fn base_classes(&self) -> usize {
+        self.split(SplitName::Train).classes.len()
+    }
+
+    /// What a trainer must know of it.
+    pub fn facts(&self) -> DataFacts {
+        DataFacts { hash: self.hash.clone(), base_classes: self.base_classes() }
     }
 
     /// Whether the network sees one channel of images that have colours. The first image of each training class is looked at.

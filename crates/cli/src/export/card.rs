@@ -6,7 +6,7 @@ use siskin_calib::{Optimum, PAPER_BINS, Reliability, mean_interval95};
 use siskin_data::{Episode, EpisodeClass, EpisodeSpec, Items, ShortClasses, SplitName};
 use siskin_methods::{Features, select};
 use siskin_train::calibration::calibrate;
-use siskin_train::run::Model as TrainedModel;
+use siskin_train::under_test::ModelUnderTest;
 use siskin_train::{evaluate, protocol};
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ const SEED: u64 = 0x6361_7264;
 
 /// The card of `model`, measured on the data of its run. `progress` is told what is being done.
 pub fn measure(
-    run: &TrainedModel,
+    run: &ModelUnderTest,
     model: &Model,
     name: &str,
     progress: &mut dyn FnMut(&str),
@@ -65,7 +65,7 @@ type ItemsOf = fn(&EpisodeClass) -> &[usize];
 
 /// Predictions on validation episodes of one shape; `None` if there are too few classes or images.
 pub fn of_shape(
-    run: &TrainedModel,
+    run: &ModelUnderTest,
     model: &Model,
     way: usize,
     shot: usize,
@@ -105,11 +105,11 @@ pub fn of_shape(
         }
     });
     let parts: Vec<ValidationEpisode> = parts.collect();
-    Ok(Some(Measured::new(model.process(), way, shot, &parts)?))
+    Ok(Some(Measured::new(&model.process()?, way, shot, &parts)?))
 }
 
 /// What the training images look like, by a part of them spread over all classes.
-fn training_looks(run: &TrainedModel) -> anyhow::Result<Option<Looks>> {
+fn training_looks(run: &ModelUnderTest) -> anyhow::Result<Option<Looks>> {
     let split = run.data.split(SplitName::Train);
     let Items::Images(data) = &split.items else { return Ok(None) };
     let items: Vec<usize> = split.classes.iter().flat_map(|class| class.items.iter().copied()).collect();
@@ -119,7 +119,7 @@ fn training_looks(run: &TrainedModel) -> anyhow::Result<Option<Looks>> {
 }
 
 /// Accuracy and calibration by the run's test protocol.
-fn test_facts(run: &TrainedModel) -> anyhow::Result<TestFacts> {
+fn test_facts(run: &ModelUnderTest) -> anyhow::Result<TestFacts> {
     let validation = protocol::answers(run, SplitName::Val, 1)?;
     let test = protocol::answers(run, SplitName::Test, run.config.test.batches)?;
     let found = calibrate(&validation, &test, false)?;

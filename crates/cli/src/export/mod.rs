@@ -3,15 +3,17 @@
 mod card;
 
 use crate::data::source::ReadArgs;
-use siskin_adapt::{Model, TestFacts};
-use siskin_train::run::Model as TrainedModel;
-use std::path::PathBuf;
+use crate::model::on_data;
+use siskin_adapt::{Card, Model, TestFacts};
+use siskin_train::under_test::{ModelUnderTest, is_model_file};
+use std::path::{Path, PathBuf};
 
 /// Arguments of `siskin export`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   siskin export runs/omniglot --out omniglot.safetensors
   siskin export runs/cub --out birds.safetensors --name birds --set test.batches=1
+  siskin export old.safetensors --out new.safetensors    a model file of an earlier format, converted
   siskin export runs/cub --novelty-scores      which score says \"none of these\" best? Nothing is written
 
 The file holds the weights and hyperparameters, without what only training needs, and a card: data, accuracy and
@@ -19,8 +21,11 @@ calibration on test classes, what training images look like, and temperatures fo
 several shapes. The data of the run must be there. The card is also left in the run folder, so that the folder itself can be
 given to `siskin adapt`.")]
 pub struct Args {
-    /// The run folder that `siskin train` wrote.
-    run: PathBuf,
+    /// The run folder that `siskin train` wrote, or a model file to be converted or measured again.
+    model: PathBuf,
+    /// The data to measure a model file on, or another data set than the run's.
+    #[arg(long, value_name = "DATA")]
+    data: Option<String>,
     /// The file to write.
     #[arg(long, value_name = "FILE", required_unless_present = "novelty_scores")]
     out: Option<PathBuf>,
@@ -39,10 +44,13 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let run = args
-        .read
-        .with_opener(args.read.on_bad(), |opener| TrainedModel::open(&args.run, &args.set, opener))?;
-    let model = Model::open(&args.run.display().to_string())?;
+    let model = Model::open(&args.model.display().to_string())?;
+    if let (true, None, Some(out)) = (is_model_file(&args.model), &args.data, &args.out) {
+        return convert(model, out, args.name);
+    }
+    let change = |config| on_data(config, args.data.as_deref()).changed(&args.set);
+    let open = |opener: &siskin_data::Opener<'_>| ModelUnderTest::open_changed(&args.model, change, opener);
+    let run = args.read.with_opener(args.read.on_bad(), open)?;
     let Some(out) = args.out else { return novelty_scores(&run, &model) };
     let stem = out.file_stem().map(|s| s.to_string_lossy().into_owned());
     let name = args.name.or(stem).unwrap_or_else(|| "model".into());
@@ -53,6 +61,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let bytes = std::fs::metadata(&out)?.len();
     say!("Written: {} ({bytes} bytes, hash {}).", out.display(), &model.hash()[..12]);
     say!("Next: siskin adapt FOLDER --model {}", out.display());
+    Ok(())
+}
+
+/// Writes a model file again in today's format, with the card it has.
+fn convert(model: Model, out: &Path, name: Option<String>) -> anyhow::Result<()> {
+    let card = model.card().clone();
+    let model = model.with_card(Card { name: name.unwrap_or_else(|| card.name.clone()), ..card });
+    model.export(out)?;
+    say!("Written: {}, the same model in the format of today (hash {}).", out.display(), &model.hash()[..12]);
     Ok(())
 }
 
@@ -76,7 +93,7 @@ fn print_test(test: &TestFacts) {
 }
 
 /// Which score says best that a query is of none of a task's classes, for tasks of several shapes.
-fn novelty_scores(run: &TrainedModel, model: &Model) -> anyhow::Result<()> {
+fn novelty_scores(run: &ModelUnderTest, model: &Model) -> anyhow::Result<()> {
     for (way, shot) in card::SHAPES {
         say!("{way} classes, {shot} each");
         let Some(measured) = card::of_shape(run, model, way, shot)? else {

@@ -313,7 +313,7 @@ mod tests {
             architecture: siskin_nn::Architecture::Conv4S,
             image_size: 28,
             way: 2,
-            base_classes: 9,
+            base_classes: Some(9),
             seed: 5,
             device: siskin_nn::DeviceChoice::Cpu,
         };

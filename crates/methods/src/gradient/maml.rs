@@ -195,7 +195,7 @@ pub(crate) mod tests {
             architecture: Architecture::Conv4S,
             image_size: side,
             way,
-            base_classes: way,
+            base_classes: Some(way),
             seed: 0,
             device: DeviceChoice::Cpu,
         };

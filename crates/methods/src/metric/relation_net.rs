@@ -381,7 +381,7 @@ mod tests {
             architecture: Architecture::ResNet12,
             image_size: 84,
             way: 5,
-            base_classes: 64,
+            base_classes: Some(64),
             seed: 0,
             device: siskin_nn::DeviceChoice::Cpu,
         };

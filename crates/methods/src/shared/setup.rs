@@ -11,8 +11,8 @@ pub struct Setup {
     pub image_size: usize,
     /// Classes of a training episode.
     pub way: usize,
-    /// Classes of the whole training split.
-    pub base_classes: usize,
+    /// Classes of the whole training split, where they are known: what a classifier of the base classes needs.
+    pub base_classes: Option<usize>,
     /// The run's seed.
     pub seed: u64,
     /// The hardware.

@@ -23,10 +23,10 @@ pub enum Role {
 
 impl Role {
     /// The role of an array in a file, which has names and no roles. Arrays of [`Role::Training`] have a part `adam` in their
-    /// names, begin with `carried.` or `gibbs.`, or end with `.steps`; a test holds every method to it.
+    /// names, begin with `carried.`, `gibbs.` or `average.`, or end with `.steps`; a test holds every method to it.
     pub fn of_name(name: &str) -> Role {
         let training = name.split('.').any(|part| part == "adam")
-            || ["carried.", "gibbs."].iter().any(|start| name.starts_with(start))
+            || ["carried.", "gibbs.", "average."].iter().any(|start| name.starts_with(start))
             || name.ends_with(".steps");
         if training { Role::Training } else { Role::Model }
     }

@@ -1,6 +1,6 @@
 //! Methods that are pre-trained as an ordinary classifier of the base classes and get a new head for each task.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::settings::Check;
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
@@ -66,8 +66,15 @@ impl<H: BaseClassifier> Pretrained<H> {
     /// A fresh model.
     pub(crate) fn new(settings: PretrainingSettings, setup: Setup) -> Result<Self> {
         let dim = setup.architecture.dimension(setup.image_size, setup.image_size)?;
+        let base_classes = setup.base_classes.ok_or_else(|| {
+            Error::Settings(
+                "a classifier of the base classes needs their number, which this model does not say; export it again \
+                 from its run"
+                    .into(),
+            )
+        })?;
         let network = Network::with_head(setup.architecture, setup.seed, setup.device, |init| {
-            H::new(dim, setup.base_classes, init)
+            H::new(dim, base_classes, init)
         })?;
         Ok(Pretrained { network, settings, seed: setup.seed })
     }

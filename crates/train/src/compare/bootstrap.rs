@@ -169,7 +169,7 @@ mod tests {
         let mut sum = Tally::zero();
         tallies(&answers, 1.0).unwrap().iter().for_each(|t| sum.add(t));
         let pooled = crate::evaluate::pooled(&answers).unwrap();
-        let measures = crate::calibration::Measures::of(&pooled).unwrap();
+        let measures = siskin_calib::Measures::of(&pooled).unwrap();
         let got = sum.measures();
         // 110 of 120 right at confidence 0.8.
         assert!((got.ece - (110.0 / 120.0 - 0.8)).abs() < 1e-12);

@@ -2,14 +2,15 @@
 
 use crate::calibration::{Calibrated, calibrate};
 use crate::checkpoint::{self, Position};
-use crate::config::{Config, TestConfig};
+use crate::config::{Config, DataConfig, TestConfig};
 use crate::episodes::test_spec;
 use crate::error::{Error, Result};
 use crate::evaluate::Answer;
 use crate::phase::{PhaseKind, phases};
 use crate::protocol::{self, TestReport};
-use crate::run::{Model, Run};
+use crate::run::Run;
 use crate::run_folder::RunFolder;
+use crate::under_test::{ModelUnderTest, is_model_file};
 use siskin_data::{Episode, Opener, SplitName};
 use std::path::{Path, PathBuf};
 
@@ -69,17 +70,32 @@ pub fn same_test(config: &Config) -> Result<TestConfig> {
     Ok(TestConfig { way: Some(spec.way.max()), shot: Some(spec.shot.max()), ..last.test })
 }
 
-/// Tests and calibrates the run in `folder` by the test that [`same_test`] gives.
-pub fn examine(name: &str, folder: &Path, test: &TestConfig, opener: &Opener<'_>) -> Result<Examined> {
-    let by_test = |config: Config| Ok(Config { test: test.clone(), ..config });
-    let model = Model::open_changed(folder, by_test, opener)?;
+/// The same test for every model of a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SameTest {
+    /// The protocol, as [`same_test`] gives it.
+    pub test: TestConfig,
+    /// The data of model files, which know none.
+    pub data: Option<DataConfig>,
+}
+
+/// Tests and calibrates the model at `path`, a run folder or a model file.
+pub fn examine(name: &str, path: &Path, same: &SameTest, opener: &Opener<'_>) -> Result<Examined> {
+    let by_test = |config: Config| {
+        let mut config = Config { test: same.test.clone(), ..config };
+        if let (true, Some(data)) = (is_model_file(path), &same.data) {
+            config.data = DataConfig { image_size: config.data.image_size, ..data.clone() };
+        }
+        Ok(config)
+    };
+    let model = ModelUnderTest::open_changed(path, by_test, opener)?;
     let batches = model.config.test.batches;
     let validation = protocol::answers(&model, SplitName::Val, 1)?;
     let answers = protocol::answers(&model, SplitName::Test, batches)?;
     let items = &model.data.split(SplitName::Test).items;
     Ok(Examined {
         name: name.into(),
-        folder: folder.into(),
+        folder: path.into(),
         test: protocol::report(&model, &answers)?,
         calibrated: calibrate(&validation, &answers, false)?,
         extra_memory_mib: model.method.extra_memory_mib(),

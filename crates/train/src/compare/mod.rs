@@ -10,7 +10,7 @@ mod rows;
 mod table;
 
 pub use bootstrap::{Interval, Pooled};
-pub use examine::{Examined, examine, same_test, unfinished};
+pub use examine::{Examined, SameTest, examine, same_test, unfinished};
 pub use rows::{Calibrations, Difference, Row};
 pub use table::Table;
 

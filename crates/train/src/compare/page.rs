@@ -64,7 +64,9 @@ impl Compared {
 
     /// Validation accuracy of every method.
     fn curves(&self) -> Result<Block> {
-        let series = self.examined.iter().map(|e| {
+        // A model file has no training curve.
+        let runs = self.examined.iter().filter(|e| e.folder.is_dir());
+        let series = runs.map(|e| {
             let points = Curve::read(&e.folder)?.accuracies;
             Ok(Series { name: e.name.clone(), points, spread: vec![] })
         });

@@ -2,10 +2,10 @@
 
 use super::bootstrap::{Interval, Pooled, intervals, tallies};
 use super::examine::Examined;
-use crate::calibration::Measures;
 use crate::error::Result;
 use rayon::prelude::*;
 use serde::Serialize;
+use siskin_calib::Measures;
 use siskin_calib::{MeanSpread, mean_interval95};
 
 /// The figures of one method.

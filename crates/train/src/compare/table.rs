@@ -222,8 +222,8 @@ fn quoted(cell: &str) -> String {
 mod tests {
     use super::super::bootstrap::{Interval, Pooled};
     use super::*;
-    use crate::calibration::Measures;
     use siskin_calib::MeanSpread;
+    use siskin_calib::Measures;
 
     fn sample() -> Comparison {
         let measures = Measures {

@@ -16,6 +16,7 @@ use crate::config::{Config, Select};
 use crate::episodes::{Episodes, Validation};
 use crate::error::{Error, Result, io};
 use crate::phase::{Phase, PhaseKind, phases};
+use crate::run_data::DataFacts;
 use crate::run_folder::RunFolder;
 use crate::schedule::rates;
 use handover::handed_over;
@@ -53,7 +54,13 @@ pub struct Trainer {
 
 impl Trainer {
     /// A run from the start of its first phase.
-    pub fn start(folder: RunFolder, config: &Config, data: &str, method: Box<dyn Method>) -> Result<Trainer> {
+    pub fn start(
+        folder: RunFolder,
+        config: &Config,
+        data: &DataFacts,
+        method: Box<dyn Method>,
+    ) -> Result<Trainer> {
+        let phase = phase_at(config, 0)?;
         let position = Position {
             version: checkpoint::VERSION,
             episode: 0,
@@ -66,10 +73,10 @@ impl Trainer {
             best: None,
             notice: None,
             metrics_bytes: 0,
+            model: Some(phase.config.model(data.base_classes)),
             config: config.to_toml(),
-            data: data.into(),
+            data: data.hash.clone(),
         };
-        let phase = phase_at(config, 0)?;
         let average = new_average(&phase, &method.state());
         Trainer::at(folder, phase, position, method, average)
     }
@@ -78,16 +85,18 @@ impl Trainer {
     pub fn resume(
         folder: RunFolder,
         config: &Config,
-        data: &str,
+        data: &DataFacts,
         mut method: Box<dyn Method>,
     ) -> Result<Trainer> {
         let path = folder.newest();
-        let (position, mut state) = checkpoint::load(&path)?;
-        if position.data != data {
-            let why = format!("it was trained on data {}, this is {data}: give the same data", position.data);
+        let (mut position, mut state) = checkpoint::load(&path)?;
+        if position.data != data.hash {
+            let (was, is) = (position.data, &data.hash);
+            let why = format!("it was trained on data {was}, this is {is}: give the same data");
             return Err(Error::Checkpoint { path, why });
         }
         let phase = phase_at(config, position.phase)?;
+        position.model = Some(phase.config.model(data.base_classes));
         let average = saved_average(&phase, &mut state, &method.state())?;
         method.load_state(&state)?;
         Trainer::at(folder, phase, position, method, average)
@@ -110,7 +119,9 @@ impl Trainer {
         method.load_state(&handed_over(method.state(), &before, phase.scalars))?;
         self.average = new_average(&phase, &method.state());
         let position = self.position.clone();
+        let base_classes = position.model.as_ref().and_then(|model| model.base_classes).unwrap_or_default();
         self.position = Position {
+            model: Some(phase.config.model(base_classes)),
             phase: phase.index,
             skipped_in_a_row: 0,
             fitted: false,

@@ -81,6 +81,11 @@ impl Episodes for Script {
     }
 }
 
+/// The data of every run here.
+fn data() -> DataFacts {
+    DataFacts { hash: "data".into(), base_classes: 3 }
+}
+
 fn config() -> Config {
     let set =
         ["train.episodes=23", "train.episodes_per_step=2", "train.validate_every=6", "train.save_every=4"];
@@ -95,8 +100,8 @@ fn train(folder: &Path, stops: &[usize], bad: Vec<u64>) -> Result<()> {
     for (part, steps) in stops.iter().chain([&usize::MAX]).enumerate() {
         let method = Box::new(Counter { x: 0.3, bad: bad.clone() });
         let mut trainer = match part {
-            0 => Trainer::start(run.clone(), &config, "data", method)?,
-            _ => Trainer::resume(run.clone(), &config, "data", method)?,
+            0 => Trainer::start(run.clone(), &config, &data(), method)?,
+            _ => Trainer::resume(run.clone(), &config, &data(), method)?,
         };
         let stop = AtomicBool::new(false);
         let mut left = *steps;
@@ -138,7 +143,7 @@ fn a_validation_that_was_stopped_is_done_by_the_resumed_run() {
     let run = RunFolder::create(&parts, &config, "data").unwrap();
     let mut tasks = Script::default();
     let stop = AtomicBool::new(false);
-    let mut trainer = Trainer::start(run.clone(), &config, "data", counter(0.3)).unwrap();
+    let mut trainer = Trainer::start(run.clone(), &config, &data(), counter(0.3)).unwrap();
     // The stop comes in the first validation, after the step to episode 6.
     tasks.stopped = 1;
     let outcome = trainer.run(&mut tasks, &stop, &mut |event| match event {
@@ -149,10 +154,10 @@ fn a_validation_that_was_stopped_is_done_by_the_resumed_run() {
     let (position, _) = checkpoint::load(&run.last()).unwrap();
     assert_eq!((position.episode, position.validation_due), (6, true));
     // The folder is for one at a time.
-    let both = Trainer::resume(run.clone(), &config, "data", counter(0.0)).err().unwrap().to_string();
+    let both = Trainer::resume(run.clone(), &config, &data(), counter(0.0)).err().unwrap().to_string();
     assert!(both.contains("another siskin"), "{both}");
     drop(trainer);
-    let mut trainer = Trainer::resume(run, &config, "data", counter(0.0)).unwrap();
+    let mut trainer = Trainer::resume(run, &config, &data(), counter(0.0)).unwrap();
     let outcome = trainer.run(&mut tasks, &AtomicBool::new(false), &mut |_| {});
     assert_eq!(outcome.unwrap(), Outcome::Finished);
     assert!(files(&whole) == files(&parts));
@@ -166,7 +171,7 @@ fn saves_by_the_clock_change_no_byte() {
         config.train.save_every = 1_000;
         config.train.save_minutes = minutes;
         let folder = RunFolder::create(&root.path().join(name), &config, "data").unwrap();
-        let mut trainer = Trainer::start(folder.clone(), &config, "data", counter(0.3)).unwrap();
+        let mut trainer = Trainer::start(folder.clone(), &config, &data(), counter(0.3)).unwrap();
         let mut seen = Vec::new();
         let outcome = trainer.run(&mut Script::default(), &AtomicBool::new(false), &mut |event| {
             if let Event::Step { .. } = event {
@@ -221,7 +226,10 @@ fn other_data_is_refused() {
     let root = tempfile::tempdir().unwrap();
     train(root.path(), &[], vec![]).unwrap();
     let run = RunFolder::open(root.path()).unwrap();
-    let error = Trainer::resume(run, &config(), "other", counter(0.0)).err().unwrap().to_string();
+    let error = Trainer::resume(run, &config(), &DataFacts { hash: "other".into(), ..data() }, counter(0.0))
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("trained on data data"), "{error}");
 }
 
@@ -230,7 +238,7 @@ fn validated(folder: &Path, set: &[&str], blind: usize) -> (Vec<u64>, Trainer) {
     let set: Vec<String> = set.iter().map(|s| s.to_string()).collect();
     let config = Config::parse("", &set).unwrap();
     let run = RunFolder::create(folder, &config, "data").unwrap();
-    let mut trainer = Trainer::start(run, &config, "data", counter(0.3)).unwrap();
+    let mut trainer = Trainer::start(run, &config, &data(), counter(0.3)).unwrap();
     let (mut tasks, mut seen) = (Script { blind, ..Script::default() }, Vec::new());
     let outcome = trainer.run(&mut tasks, &AtomicBool::new(false), &mut |event| {
         if let Event::Validated { episode, .. } = event {
@@ -290,8 +298,8 @@ fn train_phases(folder: &Path, stops: &[usize]) -> Vec<String> {
     let mut told = Vec::new();
     for (part, steps) in stops.iter().chain([&usize::MAX]).enumerate() {
         let mut trainer = match part {
-            0 => Trainer::start(run.clone(), &config, "data", counter(0.3)).unwrap(),
-            _ => Trainer::resume(run.clone(), &config, "data", counter(0.0)).unwrap(),
+            0 => Trainer::start(run.clone(), &config, &data(), counter(0.3)).unwrap(),
+            _ => Trainer::resume(run.clone(), &config, &data(), counter(0.0)).unwrap(),
         };
         let (stop, mut left) = (AtomicBool::new(false), *steps);
         loop {
@@ -334,7 +342,7 @@ fn an_average_is_validated_and_saved_as_the_best_and_training_goes_on_from_the_n
     let set = ["train.episodes=6", "train.validate_every=3", "train.ema=0.9"].map(String::from);
     let config = Config::parse("", &set).unwrap();
     let run = RunFolder::create(root.path(), &config, "data").unwrap();
-    let mut trainer = Trainer::start(run.clone(), &config, "data", counter(0.3)).unwrap();
+    let mut trainer = Trainer::start(run.clone(), &config, &data(), counter(0.3)).unwrap();
     let (mut seen, mut average) = (Vec::new(), Average::new(0.9, &counter(0.3).state()));
     let mut newest = counter(0.3);
     trainer
@@ -398,7 +406,7 @@ fn a_dead_kernel_is_told_once_after_five_steps() {
     let set = ["train.episodes=20", "train.validate_every=0", "train.ema=0.5"].map(String::from);
     let config = Config::parse("", &set).unwrap();
     let run = RunFolder::create(root.path(), &config, "data").unwrap();
-    let mut trainer = Trainer::start(run, &config, "data", Box::new(Dying(0))).unwrap();
+    let mut trainer = Trainer::start(run, &config, &data(), Box::new(Dying(0))).unwrap();
     let mut told = Vec::new();
     trainer
         .run(&mut Script::default(), &AtomicBool::new(false), &mut |event| {

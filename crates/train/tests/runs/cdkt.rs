@@ -2,7 +2,8 @@
 
 use crate::small::{config, train, with_opener};
 use siskin_train::protocol;
-use siskin_train::run::{Model, Run};
+use siskin_train::run::Run;
+use siskin_train::under_test::ModelUnderTest;
 
 #[test]
 fn every_objective_trains_and_tests() {
@@ -30,7 +31,7 @@ fn every_objective_trains_and_tests() {
             lines.contains("\"skipped\":0") && !lines.contains("null"),
             "{objective} {inference}: {lines}"
         );
-        let model = with_opener(|opener| Model::open(&folder, &[], opener)).unwrap();
+        let model = with_opener(|opener| ModelUnderTest::open(&folder, &[], opener)).unwrap();
         let answers = protocol::answers(&model, siskin_data::SplitName::Test, 2).unwrap();
         let report = protocol::report(&model, &answers).unwrap();
         assert_eq!((report.episodes, report.batches.len()), (6, 2));
@@ -44,7 +45,7 @@ fn a_shared_output_scale_is_tested_with_any_number_of_classes_and_one_per_class_
         let folder = root.path().join(scale);
         train(&folder, &config(&[&format!("cdkt.output_scale={scale}"), "train.episodes=1"]), None);
         let settings = ["test.way=4".to_string(), "test.shot=2".to_string()];
-        let model = with_opener(|opener| Model::open(&folder, &settings, opener)).unwrap();
+        let model = with_opener(|opener| ModelUnderTest::open(&folder, &settings, opener)).unwrap();
         let answers = protocol::answers(&model, siskin_data::SplitName::Test, 1);
         match scale {
             "shared" => assert_eq!(answers.unwrap()[0].prediction.way, 4),

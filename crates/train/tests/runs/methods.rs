@@ -5,7 +5,8 @@ use crate::small::{assert_same_run, config, train, with_opener};
 use siskin_data::SplitName;
 use siskin_methods::MethodName;
 use siskin_train::config::Config;
-use siskin_train::run::{Model, Run};
+use siskin_train::run::Run;
+use siskin_train::under_test::ModelUnderTest;
 use siskin_train::{Error, calibration, protocol};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -48,7 +49,8 @@ impl Case {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 pool.install(|| {
                     train(&folder(threads), &config, None);
-                    let model = with_opener(|opener| Model::open(&folder(threads), &[], opener)).unwrap();
+                    let model =
+                        with_opener(|opener| ModelUnderTest::open(&folder(threads), &[], opener)).unwrap();
                     protocol::answers(&model, SplitName::Test, 1).unwrap()
                 })
             });
@@ -66,7 +68,7 @@ impl Case {
             assert!(lines.contains("\"skipped\":0") && !lines.contains("null"), "{name}: {lines}");
             for (way, shot) in [(3, 1), (3, 4), (5, 2), (2, 1)] {
                 let settings = [format!("test.way={way}"), format!("test.shot={shot}")];
-                let model = with_opener(|opener| Model::open(&folder, &settings, opener)).unwrap();
+                let model = with_opener(|opener| ModelUnderTest::open(&folder, &settings, opener)).unwrap();
                 let answers = protocol::answers(&model, SplitName::Test, 1);
                 if way != 3 && !self.any_way {
                     let error = answers.unwrap_err().to_string();
@@ -130,7 +132,7 @@ impl Case {
         for (name, config) in self.configs(&settings) {
             let folder = root.path().join(&name);
             train(&folder, &config, None);
-            let model = with_opener(|opener| Model::open(&folder, &[], opener)).unwrap();
+            let model = with_opener(|opener| ModelUnderTest::open(&folder, &[], opener)).unwrap();
             let answers = protocol::answers(&model, SplitName::Test, 1).unwrap();
             let accuracy = protocol::report(&model, &answers).unwrap().over_episodes.mean;
             // 1,000 queries by chance: 0.2 with a standard deviation of 0.013.

@@ -4,8 +4,9 @@ use crate::small::{assert_same_run, train, with_opener};
 use siskin_data::SplitName;
 use siskin_train::config::Config;
 use siskin_train::protocol;
-use siskin_train::run::{Model, Run};
+use siskin_train::run::Run;
 use siskin_train::trainer::Event;
+use siskin_train::under_test::ModelUnderTest;
 use std::sync::atomic::AtomicBool;
 
 const PHASES: &str = r#"
@@ -103,7 +104,7 @@ fn the_fit_lowers_the_loss_and_the_model_tests_at_any_shape() {
     assert!(fits.len() == 1 && fits[0].after < fits[0].before, "{fits:?}");
     for (way, shot) in [(3, 1), (5, 3)] {
         let settings = [format!("test.way={way}"), format!("test.shot={shot}")];
-        let model = with_opener(|opener| Model::open(root.path(), &settings, opener)).unwrap();
+        let model = with_opener(|opener| ModelUnderTest::open(root.path(), &settings, opener)).unwrap();
         assert_eq!((model.config.method.name(), model.episodes), ("cdkt", 16));
         let answers = protocol::answers(&model, SplitName::Test, 1).unwrap();
         assert_eq!(answers[0].prediction.way, way);

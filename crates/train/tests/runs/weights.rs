@@ -26,7 +26,7 @@ fn write(path: &Path, weights: &[NamedTensor]) {
     let mut state: State =
         State(weights.iter().map(|t| tensor(theirs(&t.name), &t.shape, &t.values)).collect());
     state.0.push(tensor("classifier.weight".into(), &[2], &[1.0, 2.0]));
-    std::fs::write(path, checkpoint::encode(&state, "from", "pytorch").unwrap()).unwrap();
+    std::fs::write(path, siskin_model::tensors::encode(&state, "from", "pytorch").unwrap()).unwrap();
 }
 
 #[test]

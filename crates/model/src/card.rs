@@ -2,12 +2,12 @@
 //! validation classes for tasks of several shapes.
 
 use crate::look::Looks;
+use crate::spec::ModelSpec;
 use serde::{Deserialize, Serialize};
-use siskin_calib::{Bin, MeanSpread, Temperature};
-use siskin_train::calibration::Measures;
+use siskin_calib::{Bin, MeanSpread, Measures, Temperature};
 
 /// The format this program writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The record in the header of a model file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,8 +18,8 @@ pub struct Card {
     pub name: String,
     /// Version of the program that wrote it.
     pub siskin: String,
-    /// The resolved config of its training.
-    pub config: String,
+    /// How it is built: network, image size, method and settings.
+    pub model: ModelSpec,
     /// Training episodes it has seen.
     pub episodes: u64,
     /// Name and hash of the data it was trained on.
@@ -31,6 +31,9 @@ pub struct Card {
     /// What its training images look like; models of earlier versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looks: Option<Looks>,
+    /// Of a model that came from a file of format 2: its hash in that format, by which older tasks know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former_hash: Option<String>,
 }
 
 /// Calibration on validation episodes of one shape.
@@ -76,6 +79,22 @@ pub struct TestFacts {
 }
 
 impl Card {
+    /// The card of a model that nothing was measured of.
+    pub fn fresh(name: String, model: ModelSpec, episodes: u64, data: String) -> Card {
+        Card {
+            version: VERSION,
+            name,
+            siskin: env!("CARGO_PKG_VERSION").into(),
+            model,
+            episodes,
+            data,
+            validation: Vec::new(),
+            test: None,
+            looks: None,
+            former_hash: None,
+        }
+    }
+
     /// The calibration of the shape nearest to a task's: `|log way/way'| + |log shot/shot'|` is least.
     pub fn nearest(&self, way: usize, shot: f64) -> Option<&ShapeCalibration> {
         let distance =
@@ -102,17 +121,9 @@ mod tests {
             novelty: vec![],
             novelty_auroc: 0.5,
         };
-        let card = Card {
-            version: VERSION,
-            name: "m".into(),
-            siskin: "0".into(),
-            config: String::new(),
-            episodes: 1,
-            data: "d".into(),
-            validation: [(2, 1), (5, 1), (5, 5), (20, 1)].map(shape).to_vec(),
-            test: None,
-            looks: None,
-        };
+        let spec = crate::legacy::spec_of_config("").unwrap();
+        let mut card = Card::fresh("m".into(), spec, 1, "d".into());
+        card.validation = [(2, 1), (5, 1), (5, 5), (20, 1)].map(shape).to_vec();
         let at = |way, shot| card.nearest(way, shot).map(|s| (s.way, s.shot)).unwrap();
         assert_eq!(at(3, 1.0), (2, 1));
         assert_eq!(at(4, 1.4), (5, 1));

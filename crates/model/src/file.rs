@@ -1,0 +1,94 @@
+//! Model files: the learned arrays as safetensors, the card in the header, and a checksum over the whole file.
+//!
+//! The header holds one record, `{"checksum": ..., "card": ...}`. The checksum is the blake3 hash of all bytes of the file with
+//! 64 zeros in its place, so that a changed byte anywhere is found.
+
+use crate::card::{self, Card};
+use crate::legacy::spec_of_config;
+use crate::tensors::{decode, encode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use siskin_methods::State;
+
+/// Key of the record in the header.
+const KEY: &str = "siskin-model";
+/// What stands in the place of the checksum while it is computed.
+const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// What stands before the checksum in the bytes of a file: JSON within JSON.
+const BEFORE: &[u8] = br#"{\"checksum\":\""#;
+
+#[derive(Serialize)]
+struct Record<'a> {
+    checksum: &'a str,
+    card: &'a Card,
+}
+
+/// The bytes of a model file. The same model gives the same bytes.
+pub fn to_bytes(card: &Card, state: &State) -> Result<Vec<u8>, String> {
+    let record = serde_json::to_string(&Record { checksum: ZEROS, card }).map_err(|e| e.to_string())?;
+    let mut bytes = encode(state, KEY, &record)?;
+    let place = checksum_place(&bytes).ok_or("its header has no place for a checksum")?;
+    let checksum = blake3::hash(&bytes).to_hex();
+    bytes[place..place + ZEROS.len()].copy_from_slice(checksum.as_bytes());
+    Ok(bytes)
+}
+
+/// The card and the learned arrays of a model file. The error says what is wrong, and for files of earlier formats that
+/// cannot be read how to convert them.
+pub fn from_bytes(bytes: &[u8]) -> Result<(Card, State), String> {
+    let (json, state) = decode(bytes, KEY)?;
+    let json = json.ok_or("it has no model card; was it written by `siskin export`?")?;
+    let record: Value = serde_json::from_str(&json).map_err(|e| format!("its card is damaged ({e})"))?;
+    if record.get("checksum").is_none() {
+        return Ok((card_of_format_2(&record, &state)?, state));
+    }
+    let place = checksum_place(bytes).ok_or("it is damaged: its checksum is not in its place")?;
+    let (mut zeroed, end) = (bytes.to_vec(), place + ZEROS.len());
+    zeroed[place..end].copy_from_slice(ZEROS.as_bytes());
+    if blake3::hash(&zeroed).to_hex().as_bytes() != &bytes[place..end] {
+        return Err("it is damaged: the checksum does not fit".into());
+    }
+    Ok((parse_card(&record["card"])?, state))
+}
+
+/// A card of the format of today.
+pub fn parse_card(card: &Value) -> Result<Card, String> {
+    check_version(card, card::VERSION)?;
+    Card::deserialize(card).map_err(|e| format!("its card is damaged ({e})"))
+}
+
+/// The card of a file without a checksum, whose model is described by the TOML config of its training.
+fn card_of_format_2(record: &Value, state: &State) -> Result<Card, String> {
+    check_version(record, 2)?;
+    let config = record["config"].as_str().ok_or("its card is damaged (no config)")?;
+    let spec = spec_of_config(config).map_err(|why| format!("its config cannot be used: {why}"))?;
+    let former_hash = blake3::hash(&encode(state, "config", config)?).to_hex().to_string();
+    let mut card = record.clone();
+    let fields = card.as_object_mut().ok_or("its card is damaged")?;
+    fields.remove("config");
+    fields.insert("version".into(), card::VERSION.into());
+    fields.insert("former_hash".into(), former_hash.into());
+    fields.insert("model".into(), serde_json::to_value(spec).map_err(|e| e.to_string())?);
+    parse_card(&card)
+}
+
+fn check_version(card: &Value, wanted: u32) -> Result<(), String> {
+    match card["version"].as_u64() {
+        Some(version) if version == u64::from(wanted) => Ok(()),
+        found => {
+            let found = found.map_or("unknown".into(), |v| v.to_string());
+            Err(format!(
+                "its card has the format {found}, this program reads {} and 2. Export the model again from its run: \
+                 siskin export RUN --out FILE",
+                card::VERSION
+            ))
+        }
+    }
+}
+
+/// Where the checksum stands.
+fn checksum_place(bytes: &[u8]) -> Option<usize> {
+    let header = bytes.get(8..8 + u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?) as usize)?;
+    let start = header.windows(BEFORE.len()).position(|window| window == BEFORE)? + 8 + BEFORE.len();
+    (bytes.len() >= start + ZEROS.len()).then_some(start)
+}

@@ -1,0 +1,28 @@
+//! What a trained model is, below training and below tasks.
+//!
+//! | question | file |
+//! | --- | --- |
+//! | What must be known to build a model? | `spec.rs` |
+//! | What does it say of itself? | `card.rs`, `look.rs` |
+//! | How is it kept? | `file.rs`, `tensors.rs`, `legacy.rs` |
+//! | How is it opened? | `model.rs` |
+//! | From images to features? | `view.rs`, `embed.rs` |
+
+mod card;
+mod embed;
+mod error;
+mod file;
+mod legacy;
+mod look;
+mod model;
+mod spec;
+pub mod tensors;
+mod view;
+
+pub use card::{Card, ShapeCalibration, TestFacts};
+pub use embed::embed;
+pub use error::{Error, Result};
+pub use look::{Look, Looks, Mismatch};
+pub use model::{EMBEDDED, Model};
+pub use spec::ModelSpec;
+pub use view::View;

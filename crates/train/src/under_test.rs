@@ -1,0 +1,112 @@
+//! A trained model with the data it is tested on: from a run folder, or from a model file and the name of data.
+
+use crate::average::without_average;
+use crate::checkpoint;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::run::{channels, device, new_method};
+use crate::run_data::RunData;
+use crate::run_folder::RunFolder;
+use crate::trainer::phase_at;
+use siskin_data::Opener;
+use siskin_methods::Method;
+use siskin_model::{EMBEDDED, Model};
+use std::path::Path;
+
+/// A trained model with its config and data.
+pub struct ModelUnderTest {
+    /// The method with its learned state.
+    pub method: Box<dyn Method>,
+    /// The config of the phase that the model comes from, with settings applied.
+    pub config: Config,
+    /// Its data.
+    pub data: RunData,
+    /// Training episodes the model has seen.
+    pub episodes: u64,
+}
+
+impl ModelUnderTest {
+    /// The model at `path`: the best checkpoint (else the newest) of a run folder, or a model file of `siskin export`.
+    /// `settings` change the config for test, e.g. `test.way=10` or `cdkt.test_steps=50`.
+    pub fn open(path: &Path, settings: &[String], opener: &Opener<'_>) -> Result<ModelUnderTest> {
+        ModelUnderTest::open_changed(path, |config| config.changed(settings), opener)
+    }
+
+    /// The same with a config that `change` makes of the model's. A model file knows no data: `change` must name it.
+    pub fn open_changed(
+        path: &Path,
+        change: impl FnOnce(Config) -> Result<Config>,
+        opener: &Opener<'_>,
+    ) -> Result<ModelUnderTest> {
+        match is_model_file(path) {
+            true => ModelUnderTest::of_file(path, change, opener),
+            false => ModelUnderTest::of_run(path, change, opener),
+        }
+    }
+
+    fn of_run(
+        folder: &Path,
+        change: impl FnOnce(Config) -> Result<Config>,
+        opener: &Opener<'_>,
+    ) -> Result<ModelUnderTest> {
+        let folder = RunFolder::open(folder)?;
+        let path = if folder.best().exists() { folder.best() } else { folder.last() };
+        let (position, state) = checkpoint::load(&path)?;
+        let trained = phase_at(&folder.config()?, position.phase)?.config;
+        let config = change(trained.clone())?;
+        let data = RunData::open(&config, channels(&config), opener)?;
+        // Other data may be asked for by a setting; other data under the same name are a mistake.
+        if config.data == trained.data && position.data != data.hash {
+            let why = format!(
+                "it was trained on data {}, but what `data.train` and `data.transfer` name is now {}: give the same data, or \
+                 choose other data by --set data.train=...",
+                position.data, data.hash
+            );
+            return Err(Error::Checkpoint { path, why });
+        }
+        let mut method = new_method(&config, &data)?;
+        method.load_state(&without_average(state))?;
+        Ok(ModelUnderTest { method, config, data, episodes: position.episode })
+    }
+
+    fn of_file(
+        path: &Path,
+        change: impl FnOnce(Config) -> Result<Config>,
+        opener: &Opener<'_>,
+    ) -> Result<ModelUnderTest> {
+        let name = path.display().to_string();
+        let config = change(config_of_file(&name)?)?;
+        if config.data.train.is_empty() {
+            return Err(Error::Run(format!(
+                "{name} is a model without data. Name the data to test on, e.g. --data omniglot"
+            )));
+        }
+        let model = Model::open_on(&name, device(&config)?)?;
+        let data = RunData::open(&config, channels(&config), opener)?;
+        let episodes = model.card().episodes;
+        Ok(ModelUnderTest { method: model.into_method(), config, data, episodes })
+    }
+}
+
+/// The config of the model at `path`: that of the phase it comes from, or, of a model file, one without data.
+pub fn config_of(path: &Path) -> Result<Config> {
+    if is_model_file(path) {
+        return config_of_file(&path.display().to_string());
+    }
+    let folder = RunFolder::open(path)?;
+    let file = if folder.best().exists() { folder.best() } else { folder.last() };
+    Ok(phase_at(&folder.config()?, checkpoint::load(&file)?.0.phase)?.config)
+}
+
+fn config_of_file(name: &str) -> Result<Config> {
+    let spec = Model::open(name)?.card().model.clone();
+    let mut config = Config { seed: spec.seed, method: spec.method, ..Config::default() };
+    (config.backbone.name, config.episode.way) = (spec.architecture, spec.way);
+    (config.data.image_size, config.data.train) = (spec.image_size, String::new());
+    Ok(config)
+}
+
+/// Whether a model is there by this path or name that is no run folder.
+pub fn is_model_file(path: &Path) -> bool {
+    path.is_file() || EMBEDDED.iter().any(|(name, _)| Path::new(name) == path && !path.exists())
+}
