@@ -32,7 +32,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<()> {
     let model = args.model.open()?;
     let validation = protocol::answers(&model, SplitName::Val, 1)?;
-    let test = protocol::answers(&model, SplitName::Test, model.config.test.batches)?;
+    let test = protocol::answers(&model, SplitName::Test, model.config.test.groups)?;
     let calibrated = calibrate(&validation, &test, args.released)?;
     let json = serde_json::to_string_pretty(&calibrated.measures)?;
     if let Some(folder) = args.model.folder() {

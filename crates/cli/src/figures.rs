@@ -59,7 +59,7 @@ fn accuracy_against_steps(runs: &[PathBuf]) -> anyhow::Result<String> {
         let cdkt: &CdktSettings = config.method.get().with_context(|| {
             format!("{} is a run of {}: --steps takes runs of cdkt", run.display(), config.method.name())
         })?;
-        points.push((cdkt.steps as f64, report.over_batches.mean, report.over_batches.spread));
+        points.push((cdkt.steps as f64, report.over_groups.mean, report.over_groups.spread));
     }
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     if points.windows(2).any(|pair| pair[0].0 == pair[1].0) {

@@ -56,10 +56,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         args.read.with_opener(args.read.on_bad(), |opener| ModelUnderTest::open(&args.out, &[], opener))?;
     say!(
         "Testing on {} episodes of classes not seen in training.",
-        model.config.test.batches * model.config.test.episodes
+        model.config.test.groups * model.config.test.episodes
     );
     let validation = protocol::answers(&model, SplitName::Val, 1)?;
-    let answers = protocol::answers(&model, SplitName::Test, model.config.test.batches)?;
+    let answers = protocol::answers(&model, SplitName::Test, model.config.test.groups)?;
     let test = protocol::report(&model, &answers)?;
     let calibrated = calibrate(&validation, &answers, false)?;
     let example = model.data.episodes(SplitName::Test, test_spec(&model.config), 0, 1)?;

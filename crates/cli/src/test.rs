@@ -8,9 +8,9 @@ use siskin_train::protocol::{self, TestReport};
 /// Arguments of `siskin test`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  siskin test runs/omniglot                                  5 batches of 600 episodes, as trained
+  siskin test runs/omniglot                                  5 groups of 600 episodes, as trained
   siskin test runs/omniglot --set test.way=20 --set test.shot=5   other episodes than trained
-  siskin test runs/omniglot --set test.batches=1              a quicker look
+  siskin test runs/omniglot --set test.groups=1              a quicker look
   siskin test cub.safetensors --data cub                     a model file of siskin export")]
 pub struct Args {
     #[command(flatten)]
@@ -23,7 +23,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let model = args.model.open()?;
-    let answers = protocol::answers(&model, SplitName::Test, model.config.test.batches)?;
+    let answers = protocol::answers(&model, SplitName::Test, model.config.test.groups)?;
     let report = protocol::report(&model, &answers)?;
     let json = serde_json::to_string_pretty(&report)?;
     if let Some(folder) = args.model.folder() {
@@ -49,7 +49,7 @@ pub fn print(report: &TestReport) {
         say!("  {name:8} {:.2} ± {:.2} %  (mean ± {what})", 100.0 * of.mean, 100.0 * of.spread);
     };
     line("accuracy", &report.over_episodes, "95 % interval over episodes");
-    if report.batches.len() > 1 {
-        line("", &report.over_batches, "std over batches");
+    if report.groups.len() > 1 {
+        line("", &report.over_groups, "std over groups");
     }
 }

@@ -21,7 +21,7 @@ episodes = 3
 validate_every = 2
 validate_episodes = 2
 [test]
-batches = 2
+groups = 2
 episodes = 4
 query = 5
 ";
@@ -42,7 +42,7 @@ fn methods_are_trained_once_and_tested_on_the_same_episodes() {
     let said = text(&first.stdout);
     assert!(first.status.success(), "{said}{}", text(&first.stderr));
     assert!(text(&first.stderr).contains("dkt: training, 0 of 3 episodes done."), "{said}");
-    assert!(said.contains("2-way 1-shot, 5 queries a class, 8 episodes in 2 batches, on glyphs"), "{said}");
+    assert!(said.contains("2-way 1-shot, 5 queries a class, 8 episodes in 2 groups, on glyphs"), "{said}");
     assert!(said.contains("difference to cdkt"), "cdkt is the reference of itself: {said}");
 
     let read = |name: &str| std::fs::read_to_string(at.join("out").join(name)).unwrap();
@@ -54,7 +54,7 @@ fn methods_are_trained_once_and_tested_on_the_same_episodes() {
     let number = |row: usize, name: &str| rows[row][column(name)].parse::<f64>().unwrap();
     let tested = run(&["test", "out/dkt", "--json"], at);
     let report: serde_json::Value = serde_json::from_slice(&tested.stdout).unwrap();
-    assert_eq!(number(1, "accuracy"), report["over_batches"]["mean"].as_f64().unwrap());
+    assert_eq!(number(1, "accuracy"), report["over_groups"]["mean"].as_f64().unwrap());
     let apart = number(1, "accuracy") - number(2, "accuracy");
     assert!((number(1, "accuracy_difference") - apart).abs() < 1e-12);
     assert_eq!(rows[2][column("accuracy_difference")], "", "no difference to itself");

@@ -58,7 +58,7 @@ episodes = 4
 validate_every = 2
 validate_episodes = 2
 [test]
-batches = 1
+groups = 1
 episodes = 3
 query = 2
 ";

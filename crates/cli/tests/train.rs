@@ -194,7 +194,7 @@ fn a_hangup_does_not_stop_a_run_under_nohup_and_tests_end_at_once() {
     wait_until(&mut child, || at.join("run/best.safetensors").exists());
     send("HUP", &child);
     assert!(child.wait().unwrap().success(), "the run went on to its end");
-    let mut child = siskin(&["test", "run", "--set", "test.batches=100000"], at)
+    let mut child = siskin(&["test", "run", "--set", "test.groups=100000"], at)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

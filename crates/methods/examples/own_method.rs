@@ -83,7 +83,7 @@ impl NearestMean {
     }
 
     /// The loss of an episode's features, its gradient in them, and the share of right queries, which costs nothing here.
-    fn loss(&self, features: &Features, episode: &Episode<'_>) -> HeadLoss<f64> {
+    fn loss(&self, features: &Features, episode: &Episode<'_>) -> HeadLoss {
         let (support, query) = (select(features, episode.support), select(features, episode.query));
         let (labels, truth) = (episode.labels_of(episode.support), episode.labels_of(episode.query));
         let (scores, means) = self.scores(&support, &labels, episode.way, &query);
@@ -104,7 +104,7 @@ impl NearestMean {
                 }
             }
         }
-        HeadLoss { loss, dfeatures, dhyper: Vec::new(), extra: scores.accuracy(&truth) }
+        HeadLoss { loss, dfeatures, dhyper: Vec::new(), accuracy: Some(scores.accuracy(&truth)) }
     }
 }
 
@@ -115,7 +115,7 @@ impl Method for NearestMean {
             let outcome = self.network.episode(episode.images, &mut step, |features| {
                 Ok::<_, Error>(self.loss(features, episode))
             })?;
-            report.add(outcome.loss, Some(outcome.extra), episodes.len());
+            report.add(outcome.loss, outcome.accuracy, episodes.len());
         }
         Ok(report.take(&mut self.network, step, rates.network))
     }

@@ -9,9 +9,9 @@ use siskin_nn::{Architecture, Backbone, DeviceChoice, Error, Features, HeadLoss,
 /// Images of a 5-way 1-shot episode with 16 queries a class.
 const IMAGES: usize = 85;
 
-fn head(f: &Features) -> Result<HeadLoss<()>, Error> {
+fn head(f: &Features) -> Result<HeadLoss, Error> {
     let loss = f.values.iter().map(|v| v * v).sum::<f64>() / 2.0;
-    Ok(HeadLoss { loss, dfeatures: f.values.clone(), dhyper: vec![], extra: () })
+    Ok(HeadLoss { loss, dfeatures: f.values.clone(), dhyper: vec![], accuracy: None })
 }
 
 fn train(network: &mut Network, images: Images<'_>) -> Result<f64, Error> {

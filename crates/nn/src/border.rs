@@ -34,43 +34,43 @@ impl Features {
 
 /// What an episode's head returned, after the network's part is in the [`crate::Step`].
 #[derive(Clone, Debug)]
-pub struct EpisodeLoss<X> {
+pub struct EpisodeLoss {
     /// The loss.
     pub loss: f64,
     /// dloss/d(the head's hyperparameters).
     pub dhyper: Vec<f64>,
-    /// What the head reported.
-    pub extra: X,
+    /// The share of queries named rightly, where the head knows it.
+    pub accuracy: Option<f64>,
 }
 
 /// What a head makes of the features of one episode.
 #[derive(Clone, Debug)]
-pub struct HeadLoss<X> {
+pub struct HeadLoss {
     /// The loss to be minimised.
     pub loss: f64,
     /// dloss/dfeatures, row-major like [`Features::values`].
     pub dfeatures: Vec<f64>,
     /// dloss/d(the head's own hyperparameters); the network only carries it.
     pub dhyper: Vec<f64>,
-    /// Whatever else the head wants to report.
-    pub extra: X,
+    /// The share of queries named rightly, where the loss gives it without further work.
+    pub accuracy: Option<f64>,
 }
 
 /// One episode's way over the border: `features` [N, D] go to the host, the head's loss comes back with the tensor from
 /// which the backward pass goes on.
-pub(crate) fn cross<X, E: From<Error>>(
+pub(crate) fn cross<E: From<Error>>(
     features: Tensor<2>,
-    head: impl FnOnce(&Features) -> Result<HeadLoss<X>, E>,
-) -> Result<(Tensor<1>, EpisodeLoss<X>), E> {
+    head: impl FnOnce(&Features) -> Result<HeadLoss, E>,
+) -> Result<(Tensor<1>, EpisodeLoss), E> {
     let out = to_host(features.clone().inner());
-    let HeadLoss { loss, dfeatures, dhyper, extra } = head(&out)?;
+    let HeadLoss { loss, dfeatures, dhyper, accuracy } = head(&out)?;
     if dfeatures.len() != out.values.len() {
         return Err(E::from(Error::FeatureGradient { rows: out.rows, dim: out.dim, found: dfeatures.len() }));
     }
     let cotangent: Vec<f32> = dfeatures.iter().map(|&d| d as f32).collect();
     let cotangent =
         Tensor::<2>::from_data(TensorData::new(cotangent, [out.rows, out.dim]), &features.device());
-    Ok(((features * cotangent).sum(), EpisodeLoss { loss, dhyper, extra }))
+    Ok(((features * cotangent).sum(), EpisodeLoss { loss, dhyper, accuracy }))
 }
 
 /// A tensor `[rows, dim]` as f64 on the host.

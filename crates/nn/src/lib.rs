@@ -15,7 +15,7 @@
 //! // The head: loss = |features|^2 / 2, so dloss/dfeatures = features.
 //! let head = |f: &Features| {
 //!     let loss = f.values.iter().map(|v| v * v).sum::<f64>() / 2.0;
-//!     Ok::<_, Error>(HeadLoss { loss, dfeatures: f.values.clone(), dhyper: vec![], extra: () })
+//!     Ok::<_, Error>(HeadLoss { loss, dfeatures: f.values.clone(), dhyper: vec![], accuracy: None })
 //! };
 //! let mut step = Step::default();
 //! let episode = network.episode(images, &mut step, head)?;

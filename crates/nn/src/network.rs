@@ -146,12 +146,12 @@ impl<H: Head> Network<H> {
     }
 
     /// Runs one episode through the border to a head on the host and adds its gradients to `step`.
-    pub fn episode<X, E: From<Error>>(
+    pub fn episode<E: From<Error>>(
         &self,
         images: Images<'_>,
         step: &mut Step,
-        head: impl FnOnce(&Features) -> Result<HeadLoss<X>, E>,
-    ) -> Result<EpisodeLoss<X>, E> {
+        head: impl FnOnce(&Features) -> Result<HeadLoss, E>,
+    ) -> Result<EpisodeLoss, E> {
         self.record(images, step, |body, images, pass| cross(body.features(images, pass)?, head))
     }
 

@@ -16,21 +16,26 @@ fn network(architecture: Architecture, width: usize, fused: bool) -> Network {
 }
 
 /// A head whose gradient has both signs and depends on the features.
-fn head(f: &Features) -> Result<HeadLoss<Vec<f64>>, Error> {
+fn head(f: &Features) -> Result<HeadLoss, Error> {
     let sign = |i: usize| if i.is_multiple_of(3) { 1.0 } else { -0.5 };
     let dfeatures: Vec<f64> = f.values.iter().enumerate().map(|(i, v)| sign(i) * (v + 0.1)).collect();
     let loss = f.values.iter().enumerate().map(|(i, v)| sign(i) * (v * v / 2.0 + 0.1 * v)).sum();
-    Ok(HeadLoss { loss, dfeatures, dhyper: vec![], extra: f.values.clone() })
+    Ok(HeadLoss { loss, dfeatures, dhyper: vec![], accuracy: None })
 }
 
 /// One step: loss, features and everything the step changed. Adam's first moment is 0.1 times the gradient.
 fn step(network: &mut Network, shape: [usize; 4]) -> (f64, Vec<f64>, Vec<NamedTensor>) {
     let pixels = pixels(shape);
     let mut step = Step::default();
-    let out = network.episode(Images::new(&pixels, shape).unwrap(), &mut step, head).unwrap();
+    let mut features = Vec::new();
+    let watched = |f: &Features| {
+        features.clone_from(&f.values);
+        head(f)
+    };
+    let out = network.episode(Images::new(&pixels, shape).unwrap(), &mut step, watched).unwrap();
     network.apply(step, 1e-3);
     let state = network.state();
-    (out.loss, out.extra, [state.model, state.moments].concat())
+    (out.loss, features, [state.model, state.moments].concat())
 }
 
 /// Largest difference relative to the largest value.

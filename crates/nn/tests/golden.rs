@@ -86,7 +86,7 @@ fn equals_pytorch(backbone: Backbone, name: &str) {
                 assert!(d < 1e-5, "train features differ by {d}");
             }
             let dfeatures = cotangent.clone();
-            Ok::<_, Error>(HeadLoss { loss: 0.0, dfeatures, dhyper: vec![], extra: () })
+            Ok::<_, Error>(HeadLoss { loss: 0.0, dfeatures, dhyper: vec![], accuracy: None })
         };
         network.episode(Images::new(&scaled, shape).unwrap(), &mut step, head).unwrap();
         network.apply(step, 1e-3);

@@ -202,7 +202,7 @@ fn train(case: &Case, cdkt: &CdktSettings, device: DeviceChoice, repeats: usize)
             let mut step = Step::default();
             network.episode(episode.images, &mut step, |features| {
                 let dfeatures = vec![1e-3; features.values.len()];
-                siskin_methods::Result::Ok(HeadLoss { loss: 0.0, dfeatures, dhyper: vec![], extra: () })
+                siskin_methods::Result::Ok(HeadLoss { loss: 0.0, dfeatures, dhyper: vec![], accuracy: None })
             })?;
             network.apply(step, RATES.network);
             Ok(())

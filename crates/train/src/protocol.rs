@@ -1,4 +1,4 @@
-//! The test protocol: batches of episodes, each with its own seed, the same for every method.
+//! The test protocol: groups of episodes, each with its own seed, the same for every method.
 
 use crate::episodes::test_spec;
 use crate::error::{Result, io};
@@ -19,10 +19,12 @@ pub struct TestReport {
     pub episode: EpisodeSpec,
     /// Number of episodes.
     pub episodes: usize,
-    /// Mean accuracy of each batch.
-    pub batches: Vec<f64>,
-    /// Mean and standard deviation over the batches: what the paper reports.
-    pub over_batches: MeanSpread,
+    /// Mean accuracy of each group.
+    #[serde(alias = "batches")]
+    pub groups: Vec<f64>,
+    /// Mean and standard deviation over the groups: what the paper reports.
+    #[serde(alias = "over_batches")]
+    pub over_groups: MeanSpread,
     /// Mean and 95 % interval over all episodes.
     pub over_episodes: MeanSpread,
     /// Training episodes the model has seen.
@@ -30,31 +32,31 @@ pub struct TestReport {
 }
 
 impl TestReport {
-    /// What was asked, in a line: `5-way 1-shot, 15 queries a class, 3000 episodes in 5 batches`.
+    /// What was asked, in a line: `5-way 1-shot, 15 queries a class, 3000 episodes in 5 groups`.
     pub fn protocol(&self) -> String {
         let (spec, episodes) = (&self.episode, self.episodes);
-        let several = match self.batches.len() {
+        let several = match self.groups.len() {
             1 => String::new(),
-            count => format!(" in {count} batches"),
+            count => format!(" in {count} groups"),
         };
         let (way, shot) = (spec.way.max(), spec.shot.max());
         format!("{way}-way {shot}-shot, {} queries a class, {episodes} episodes{several}", spec.query)
     }
 }
 
-/// `batches` batches of the config's test episodes from `split`. Batch `b` has seed `b`.
-pub fn episodes(model: &ModelUnderTest, split: SplitName, batches: u64) -> Result<Vec<Episode>> {
+/// `groups` groups of the config's test episodes from `split`. Group `g` has seed `g`.
+pub fn episodes(model: &ModelUnderTest, split: SplitName, groups: u64) -> Result<Vec<Episode>> {
     let (spec, count) = (test_spec(&model.config), model.config.test.episodes);
     let mut episodes = Vec::new();
-    for batch in 0..batches {
-        episodes.extend(model.data.episodes(split, spec.clone(), batch, count)?);
+    for group in 0..groups {
+        episodes.extend(model.data.episodes(split, spec.clone(), group, count)?);
     }
     Ok(episodes)
 }
 
 /// Answers to these episodes.
-pub fn answers(model: &ModelUnderTest, split: SplitName, batches: u64) -> Result<Vec<Answer>> {
-    let episodes = episodes(model, split, batches)?;
+pub fn answers(model: &ModelUnderTest, split: SplitName, groups: u64) -> Result<Vec<Answer>> {
+    let episodes = episodes(model, split, groups)?;
     let (method, split) = (model.method.as_ref(), model.data.split(split));
     evaluate(method, split, &model.data.test_transform, &episodes, Purpose::Test, &AtomicBool::new(false))
 }
@@ -62,27 +64,27 @@ pub fn answers(model: &ModelUnderTest, split: SplitName, batches: u64) -> Result
 /// The report of test answers.
 pub fn report(model: &ModelUnderTest, answers: &[Answer]) -> Result<TestReport> {
     let accuracies: Vec<f64> = answers.iter().map(Answer::accuracy).collect();
-    let batches: Vec<f64> = accuracies
+    let groups: Vec<f64> = accuracies
         .chunks(model.config.test.episodes as usize)
-        .map(|batch| batch.iter().sum::<f64>() / batch.len() as f64)
+        .map(|group| group.iter().sum::<f64>() / group.len() as f64)
         .collect();
     Ok(TestReport {
         episode: test_spec(&model.config),
         episodes: answers.len(),
-        over_batches: mean_std(&batches)?,
+        over_groups: mean_std(&groups)?,
         over_episodes: mean_interval95(&accuracies)?,
-        batches,
+        groups,
         trained_episodes: model.episodes,
     })
 }
 
-/// One line of JSON an episode: its batch, number and accuracy.
-pub fn write_episodes(path: &Path, answers: &[Answer], episodes_per_batch: u64) -> Result<()> {
+/// One line of JSON an episode: its group, number and accuracy.
+pub fn write_episodes(path: &Path, answers: &[Answer], episodes_per_group: u64) -> Result<()> {
     let mut text = Vec::new();
     for (index, answer) in (0u64..).zip(answers) {
         let line = serde_json::json!({
-            "batch": index / episodes_per_batch,
-            "episode": index % episodes_per_batch,
+            "group": index / episodes_per_group,
+            "episode": index % episodes_per_group,
             "accuracy": answer.accuracy(),
             "queries": answer.labels.len(),
         });

@@ -121,7 +121,7 @@ fn training_looks(run: &ModelUnderTest) -> anyhow::Result<Option<Looks>> {
 /// Accuracy and calibration by the run's test protocol.
 fn test_facts(run: &ModelUnderTest) -> anyhow::Result<TestFacts> {
     let validation = protocol::answers(run, SplitName::Val, 1)?;
-    let test = protocol::answers(run, SplitName::Test, run.config.test.batches)?;
+    let test = protocol::answers(run, SplitName::Test, run.config.test.groups)?;
     let found = calibrate(&validation, &test, false)?;
     let accuracies: Vec<f64> = test.iter().map(|a| a.accuracy()).collect();
     Ok(TestFacts {

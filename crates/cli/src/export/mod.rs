@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   siskin export runs/omniglot --out omniglot.safetensors
-  siskin export runs/cub --out birds.safetensors --name birds --set test.batches=1
+  siskin export runs/cub --out birds.safetensors --name birds --set test.groups=1
   siskin export old.safetensors --out new.safetensors    a model file of an earlier format, converted
   siskin export runs/cub --novelty-scores      which score says \"none of these\" best? Nothing is written
 

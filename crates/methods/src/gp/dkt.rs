@@ -185,7 +185,7 @@ impl GpHead for DktHead {
     }
 
     /// `-1/C sum_c log N(t^c | mean_c, K_c + noise I) / N` over support and query together.
-    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<()>> {
+    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss> {
         let (way, noise, labels) = (episode.way, self.config.noise, episode.labels);
         let normalised = self.norm.as_mut().map(|norm| norm.train(features)).transpose()?;
         let seen = normalised.as_ref().map_or(features, |(normal, _)| normal);
@@ -207,7 +207,7 @@ impl GpHead for DktHead {
             dhyper.extend(back.weight);
             dhyper.extend(back.bias);
         }
-        Ok(HeadLoss { loss: scale * answer.value, dfeatures, dhyper, extra: () })
+        Ok(HeadLoss { loss: scale * answer.value, dfeatures, dhyper, accuracy: None })
     }
 
     fn embed(&self, features: Features) -> Result<Features> {

@@ -126,7 +126,7 @@ impl ParticleLoss for BmamlSettings {
         particles: &[f64],
         features: &Features,
         episode: &Episode<'_>,
-    ) -> Result<HeadLoss<()>> {
+    ) -> Result<HeadLoss> {
         let halves = Halves::of(features, episode);
         let support = Points { x: &halves.support, labels: &halves.support_labels };
         let query = Points { x: &halves.query, labels: &halves.query_labels };
@@ -139,7 +139,7 @@ impl ParticleLoss for BmamlSettings {
         let mut dfeatures = vec![0.0; features.values.len()];
         scatter(&mut dfeatures, features.dim, episode.support, &dsupport);
         scatter(&mut dfeatures, features.dim, episode.query, &dquery);
-        Ok(HeadLoss { loss, dfeatures, dhyper: v, extra: () })
+        Ok(HeadLoss { loss, dfeatures, dhyper: v, accuracy: None })
     }
 }
 

@@ -106,7 +106,7 @@ impl ParticleLoss for BmamlChaserSettings {
         particles: &[f64],
         features: &Features,
         episode: &Episode<'_>,
-    ) -> Result<HeadLoss<()>> {
+    ) -> Result<HeadLoss> {
         let halves = Halves::of(features, episode);
         let support = Points { x: &halves.support, labels: &halves.support_labels };
         let all = Points { x: features, labels: episode.labels };
@@ -122,7 +122,7 @@ impl ParticleLoss for BmamlChaserSettings {
         let v = path_adjoint(shape, &path, support, rate, v, &mut dsupport);
         let mut dfeatures = vec![0.0; features.values.len()];
         scatter(&mut dfeatures, features.dim, episode.support, &dsupport);
-        Ok(HeadLoss { loss, dfeatures, dhyper: v, extra: () })
+        Ok(HeadLoss { loss, dfeatures, dhyper: v, accuracy: None })
     }
 }
 

@@ -265,7 +265,7 @@ pub(crate) mod tests {
             architecture: Architecture::Conv4S,
             image_size: 28,
             way: 2,
-            base_classes: 2,
+            base_classes: Some(2),
             seed: 0,
             device,
         };

@@ -26,13 +26,8 @@ pub trait ParticleLoss {
     /// Copies of all particles that a task holds at once: their positions, gradients and adjoints.
     fn copies_of_a_task(&self) -> usize;
     /// The loss of one episode. `dhyper` is the gradient of the particles.
-    fn loss(
-        &self,
-        shape: &Shape,
-        at: &[f64],
-        features: &Features,
-        episode: &Episode<'_>,
-    ) -> Result<HeadLoss<()>>;
+    fn loss(&self, shape: &Shape, at: &[f64], features: &Features, episode: &Episode<'_>)
+    -> Result<HeadLoss>;
 }
 
 /// Backbone and particles with their optimisers.
@@ -193,7 +188,7 @@ pub mod tests {
             architecture: Architecture::Conv4S,
             image_size: 28,
             way: 2,
-            base_classes: 2,
+            base_classes: Some(2),
             seed: 3,
             device: DeviceChoice::Cpu,
         };

@@ -63,7 +63,7 @@ pub(crate) fn scores(query: &Features, prototypes: &Features) -> Scores {
 }
 
 /// Mean cross-entropy of the queries, its gradient with respect to all features, and the share of right queries.
-pub(crate) fn loss(features: &Features, episode: &Episode<'_>) -> HeadLoss<f64> {
+pub(crate) fn loss(features: &Features, episode: &Episode<'_>) -> HeadLoss {
     let (support, query) = (select(features, episode.support), select(features, episode.query));
     let (labels, truth) = (episode.labels_of(episode.support), episode.labels_of(episode.query));
     let prototypes = prototypes(&support, &labels, episode.way);
@@ -90,7 +90,7 @@ pub(crate) fn loss(features: &Features, episode: &Episode<'_>) -> HeadLoss<f64> 
             dfeatures[row * dim + j] += dprototypes[c * dim + j] / shots;
         }
     }
-    HeadLoss { loss, dfeatures, dhyper: Vec::new(), extra: scores.accuracy(&truth) }
+    HeadLoss { loss, dfeatures, dhyper: Vec::new(), accuracy: Some(scores.accuracy(&truth)) }
 }
 
 impl Method for ProtoNet {
@@ -101,7 +101,7 @@ impl Method for ProtoNet {
             let outcome = self.network.episode(episode.images, &mut step, |features| {
                 Ok::<_, crate::Error>(loss(features, episode))
             })?;
-            report.add(outcome.loss, Some(outcome.extra), episodes.len());
+            report.add(outcome.loss, outcome.accuracy, episodes.len());
         }
         Ok(report.take(&mut self.network, step, rates.network))
     }

@@ -14,12 +14,12 @@ fn small(seed: u64) -> Network {
 }
 
 /// A head with loss sum(features^2) / 2.
-fn half_square(features: &Features) -> Result<HeadLoss<()>, Error> {
+fn half_square(features: &Features) -> Result<HeadLoss, Error> {
     Ok(HeadLoss {
         loss: features.values.iter().map(|f| f * f).sum::<f64>() / 2.0,
         dfeatures: features.values.clone(),
         dhyper: vec![1.0, 2.0],
-        extra: (),
+        accuracy: None,
     })
 }
 
@@ -97,14 +97,14 @@ fn a_failing_or_dropped_step_leaves_no_trace() {
             loss: f64::NAN,
             dfeatures: vec![f64::NAN; f.values.len()],
             dhyper: vec![],
-            extra: (),
+            accuracy: None,
         })
     };
     network.episode(images, &mut step, bad).unwrap();
     assert!(step.non_finite() > 0);
     drop(step);
     let short = |_: &Features| {
-        Ok::<_, Error>(HeadLoss { loss: 0.0, dfeatures: vec![0.0; 3], dhyper: vec![], extra: () })
+        Ok::<_, Error>(HeadLoss { loss: 0.0, dfeatures: vec![0.0; 3], dhyper: vec![], accuracy: None })
     };
     let mut step = Step::default();
     let error = network.episode(images, &mut step, short).unwrap_err();

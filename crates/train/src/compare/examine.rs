@@ -89,9 +89,9 @@ pub fn examine(name: &str, path: &Path, same: &SameTest, opener: &Opener<'_>) ->
         Ok(config)
     };
     let model = ModelUnderTest::open_changed(path, by_test, opener)?;
-    let batches = model.config.test.batches;
+    let groups = model.config.test.groups;
     let validation = protocol::answers(&model, SplitName::Val, 1)?;
-    let answers = protocol::answers(&model, SplitName::Test, batches)?;
+    let answers = protocol::answers(&model, SplitName::Test, groups)?;
     let items = &model.data.split(SplitName::Test).items;
     Ok(Examined {
         name: name.into(),
@@ -101,7 +101,7 @@ pub fn examine(name: &str, path: &Path, same: &SameTest, opener: &Opener<'_>) ->
         extra_memory_mib: model.method.extra_memory_mib(),
         answers,
         data: (items.name().into(), items.content_hash().to_hex().to_string()),
-        episodes: protocol::episodes(&model, SplitName::Test, batches)?,
+        episodes: protocol::episodes(&model, SplitName::Test, groups)?,
     })
 }
 
@@ -178,6 +178,6 @@ mod tests {
         let again = Config::parse("[episode]\nway = 2\n", &[]).unwrap();
         let again = Config { test: same_test(&config).unwrap(), ..again };
         assert_eq!(test_spec(&again), test_spec(&config));
-        assert_eq!((again.test.episodes, again.test.batches), (11, 5));
+        assert_eq!((again.test.episodes, again.test.groups), (11, 5));
     }
 }

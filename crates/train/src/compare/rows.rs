@@ -15,8 +15,8 @@ pub struct Row {
     pub name: String,
     /// Training episodes its model has seen.
     pub trained_episodes: u64,
-    /// Accuracy: mean and standard deviation over batches, as the paper prints it.
-    pub over_batches: MeanSpread,
+    /// Accuracy: mean and standard deviation over groups of episodes, as the paper prints it.
+    pub over_groups: MeanSpread,
     /// Accuracy: mean and 95 % interval over episodes.
     pub over_episodes: MeanSpread,
     /// Accuracy minus that of the reference, episode by episode: mean and 95 % interval. None for the reference itself.
@@ -73,7 +73,7 @@ pub(super) fn rows(examined: &[Examined], reference: &str) -> Result<Vec<Row>> {
             Ok(Row {
                 name: e.name.clone(),
                 trained_episodes: e.test.trained_episodes,
-                over_batches: e.test.over_batches,
+                over_groups: e.test.over_groups,
                 over_episodes: e.test.over_episodes,
                 difference,
                 extra_memory_mib: e.extra_memory_mib,

@@ -23,7 +23,7 @@ impl Comparison {
             title: format!("Accuracy (%), {}", self.what),
             head: strings(&[
                 "method",
-                "mean ± std of batches",
+                "mean ± std of groups",
                 "± 95 % of episodes",
                 &format!("difference to {reference} ± 95 %"),
             ]),
@@ -76,8 +76,8 @@ impl Comparison {
         for row in &self.rows {
             let mut cells = vec![quoted(&row.name), row.trained_episodes.to_string()];
             let mut push = |x: Option<f64>| cells.push(x.map_or(String::new(), |x| x.to_string()));
-            push(Some(row.over_batches.mean));
-            push(Some(row.over_batches.spread));
+            push(Some(row.over_groups.mean));
+            push(Some(row.over_groups.spread));
             push(Some(row.over_episodes.spread));
             push(row.difference.map(|d| d.mean));
             push(row.difference.map(|d| d.spread));
@@ -112,7 +112,7 @@ static CSV_HEAD: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| 
         "method",
         "trained_episodes",
         "accuracy",
-        "accuracy_std_of_batches",
+        "accuracy_std_of_groups",
         "accuracy_95",
         "accuracy_difference",
         "accuracy_difference_95",
@@ -171,13 +171,13 @@ fn accuracy_cells(row: &Row) -> Vec<String> {
         None => "–".into(),
     };
     // One batch has no spread.
-    let spread = match row.over_batches.count {
+    let spread = match row.over_groups.count {
         1 => String::new(),
-        _ => format!(" ± {}", percent(row.over_batches.spread)),
+        _ => format!(" ± {}", percent(row.over_groups.spread)),
     };
     vec![
         row.name.clone(),
-        format!("{}{spread}", percent(row.over_batches.mean)),
+        format!("{}{spread}", percent(row.over_groups.mean)),
         format!("± {}", percent(row.over_episodes.spread)),
         difference,
     ]
@@ -248,7 +248,7 @@ mod tests {
         let row = |name: &str, difference: bool| Row {
             name: name.into(),
             trained_episodes: 100,
-            over_batches: spread,
+            over_groups: spread,
             over_episodes: spread,
             difference: difference.then_some(MeanSpread { mean: -0.01, spread: 0.002, count: 5 }),
             extra_memory_mib: difference.then_some(3.25),
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn one_batch_has_no_spread() {
         let mut one = sample();
-        one.rows[0].over_batches.count = 1;
+        one.rows[0].over_groups.count = 1;
         let rows = &one.tables()[0].rows;
         assert_eq!([&rows[0][1], &rows[1][1]], ["90.12", "90.12 ± 0.34"]);
     }

@@ -140,7 +140,7 @@ const PAPER: [(&str, &str, &str); 35] = [
     ("paper/", "data.image_size", "84"),
     ("paper/", "data.augment", "true"),
     ("paper/", "train.learning_rate", "0.001"),
-    ("paper/", "test.batches", "5"),
+    ("paper/", "test.groups", "5"),
     ("paper/", "test.episodes", "600"),
     ("paper/", "test.query", "15"),
     ("1shot", "episode.shot", "1"),
@@ -203,10 +203,43 @@ fn every_config_of_the_repository_builds_its_method() {
                 && other.data.image_size == config.data.image_size
         };
         if !built.iter().any(same) {
-            let method = crate::run::method_for(&config, 64);
+            let method = config.model(64).build(crate::run::device(&config).unwrap());
             assert!(method.is_ok(), "{}: {}", path.display(), method.err().unwrap());
             built.push(config);
         }
     }
     assert!(built.len() > 25, "only {} different methods were found", built.len());
+}
+
+#[test]
+fn the_former_name_of_test_groups_is_understood() {
+    let config = Config::parse("[test]\nbatches = 2\n", &[]).unwrap();
+    assert_eq!(config.test.groups, 2);
+    for (text, set) in [("groups = 2", "test.batches=3"), ("batches = 2", "test.groups=3")] {
+        let config = Config::parse(&format!("[test]\n{text}\n"), &[set.into()]).unwrap();
+        assert_eq!(config.test.groups, 3);
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_named_with_its_key() {
+    for (set, says) in [
+        ("train.episodes=many", "train.episodes: it must be a whole number, not string \"many\""),
+        ("train.learning_rate=true", "train.learning_rate: it must be a number, not boolean `true`"),
+        ("data.augment=1", "data.augment: it must be true or false, not integer `1`"),
+        ("backbone=conv4", "backbone: it must be a table"),
+    ] {
+        let error = Config::parse("", &[set.into()]).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    for (set, says) in [
+        ("backbone.name=resnet10", "did you mean `resnet12`"),
+        ("backbone.device=cpuu", "did you mean `cpu`"),
+        ("backbone.precision=fp16", "did you mean `bf16`"),
+        ("train.schedule=cosin", "did you mean `cosine`"),
+        ("train.select=nl", "did you mean `nll`"),
+    ] {
+        let error = Config::parse("", &[set.into()]).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
 }

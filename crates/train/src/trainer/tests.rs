@@ -1,7 +1,10 @@
+use super::validate::is_better;
 use super::*;
-use crate::episodes::TrainingEpisode;
+use crate::config::Select;
+use crate::episodes::{TrainingEpisode, Validation};
 use siskin_methods::{
-    Episode, FeatureEpisode, Features, Images, Notice, Prediction, Rows, ScalarFit, State, Task,
+    Episode, FeatureEpisode, Features, Images, Notice, Prediction, Rates, Rows, ScalarFit, State, StepReport,
+    Task,
 };
 use std::path::Path;
 

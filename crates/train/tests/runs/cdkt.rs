@@ -34,7 +34,7 @@ fn every_objective_trains_and_tests() {
         let model = with_opener(|opener| ModelUnderTest::open(&folder, &[], opener)).unwrap();
         let answers = protocol::answers(&model, siskin_data::SplitName::Test, 2).unwrap();
         let report = protocol::report(&model, &answers).unwrap();
-        assert_eq!((report.episodes, report.batches.len()), (6, 2));
+        assert_eq!((report.episodes, report.groups.len()), (6, 2));
     }
 }
 

@@ -25,7 +25,7 @@ select = "nll"
 ema = 0.5
 
 [test]
-batches = 1
+groups = 1
 episodes = 4
 query = 3
 

@@ -15,7 +15,7 @@ const SMALL: [&str; 8] = [
     "train.validate_every=4",
     "train.validate_episodes=3",
     "train.save_every=2",
-    "test.batches=2",
+    "test.groups=2",
     "test.episodes=3",
 ];
 

@@ -91,7 +91,7 @@ impl CdktHead {
     }
 
     /// Minus the released predictive likelihood of all rows, per row.
-    fn released_predictive(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<()>> {
+    fn released_predictive(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss> {
         let support = released::support_rows(episode);
         let (carry, draw) = self.carried.next(self.seed, support.len(), episode.way);
         let shape = [features.rows, self.config.samples];
@@ -114,7 +114,7 @@ impl CdktHead {
         let dhyper =
             self.learned.pack_gradient(&self.hyper, &answer.hyper).iter().map(|g| -g / points).collect();
         let dfeatures = row_major(&answer.features).iter().map(|d| -d / points).collect();
-        Ok(HeadLoss { loss: -answer.value / points, dfeatures, dhyper, extra: () })
+        Ok(HeadLoss { loss: -answer.value / points, dfeatures, dhyper, accuracy: None })
     }
 }
 
@@ -172,7 +172,7 @@ impl GpHead for CdktHead {
     }
 
     /// Minus the objective of one episode per point.
-    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<()>> {
+    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss> {
         if self.config.objective == ObjectiveName::ReleasedPredictive {
             return self.released_predictive(features, episode);
         }
@@ -187,7 +187,7 @@ impl GpHead for CdktHead {
         let dhyper = self.learned.pack_gradient(&self.hyper, &answer.hyper);
         let dhyper = dhyper.iter().map(|g| -g / points).collect();
         self.carried.advance(answer.carry);
-        Ok(HeadLoss { loss: -answer.value / points, dfeatures, dhyper, extra: () })
+        Ok(HeadLoss { loss: -answer.value / points, dfeatures, dhyper, accuracy: None })
     }
 
     fn predict(&self, task: &Task<'_>) -> Result<Prediction> {

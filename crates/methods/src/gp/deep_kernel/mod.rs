@@ -99,7 +99,7 @@ pub trait GpHead: Clone + Send + Sync {
     ///
     /// What an episode changes besides (running statistics, the place in a random stream, a warm start) changes here;
     /// it is kept if the step is taken.
-    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<()>>;
+    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss>;
 
     /// Features of the network as they are at test.
     fn embed(&self, features: Features) -> Result<Features> {

@@ -107,7 +107,7 @@ impl GpHead for SampledHead {
     }
 
     /// Minus the objective per point.
-    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss<()>> {
+    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss> {
         let (way, index, sweeps) = (episode.way, self.episodes, self.sampling.sweeps);
         self.episodes += 1;
         let sampler = self.sampler("training", index, sweeps);
@@ -125,7 +125,7 @@ impl GpHead for SampledHead {
         // From the raw number of softplus to the logarithm of the output scale.
         let log_slope = kernel.scale(0) / softplus_slope(kernel.raw_scale[0]);
         let dhyper = vec![scale * answer.hyper.kernel.raw_scale[0] * log_slope];
-        Ok(HeadLoss { loss: scale * answer.value, dfeatures, dhyper, extra: () })
+        Ok(HeadLoss { loss: scale * answer.value, dfeatures, dhyper, accuracy: None })
     }
 
     /// The random numbers belong to the support: the same episode is always answered in the same way.
