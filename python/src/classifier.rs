@@ -74,6 +74,20 @@ impl Classifier {
         Ok((array(|p| &p.probs)?, array(|p| &p.mean)?, array(|p| &p.var)?, entropy.into_pyarray(py)))
     }
 
+    /// For each row of `x` [M, D] the classes, by index, of a set that holds the true one with chance `level`.
+    fn sets(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f64>, level: f64) -> PyResult<Vec<Vec<usize>>> {
+        let (x, model) = (matrix(&x), self.0.clone());
+        interruptible(py, &AtomicBool::default(), move || {
+            model.predict_set(x.as_ref(), level).map_err(value_error)
+        })
+    }
+
+    /// Leave-one-out log-loss and accuracy of the training points; None for a likelihood that has none.
+    fn leave_one_out(&self) -> PyResult<Option<(f64, f64)>> {
+        let found = self.0.leave_one_out().map_err(value_error)?;
+        Ok(found.map(|found| (found.log_loss, found.accuracy)))
+    }
+
     /// The learned hyperparameters by name.
     fn learned<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let learned = self.0.learned().map_err(value_error)?;
@@ -89,6 +103,7 @@ impl Classifier {
         dict.set_item("leave_one_out", learned.leave_one_out)?;
         dict.set_item("learned_kept", learned.learned_kept)?;
         let kernel = self.0.fitted_kernel().map_err(value_error)?;
+        dict.set_item("kernel", kernel.form.name())?;
         match kernel.shapes()[..] {
             [] => dict.set_item("kernel_shape", None::<f64>)?,
             [one] => dict.set_item("kernel_shape", one)?,

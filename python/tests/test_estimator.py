@@ -219,3 +219,29 @@ def test_labels_that_nothing_explains_are_warned_of():
     rng = np.random.default_rng(0)
     with pytest.warns(UserWarning, match="nothing was learned"):
         LogisticSoftmaxGPC().fit(rng.normal(size=(60, 3)), rng.permutation(np.arange(60) % 3))
+
+
+@pytest.mark.parametrize("name", ["wine", "breast_cancer"])
+def test_sets_that_once_collapsed_do_not_and_row_order_does_not_matter(name):
+    from sklearn import datasets
+    from sklearn.metrics import log_loss
+
+    x, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    x, x_test, y, y_test = train_test_split(x, y, test_size=0.3, random_state=0, stratify=y)
+    first = LogisticSoftmaxGPC().fit(x, y)
+    p = first.predict_proba(x_test)
+    assert log_loss(y_test, p) < 0.2 and first.score(x_test, y_test) > 0.93
+    order = np.random.RandomState(1).permutation(len(y))
+    assert np.abs(LogisticSoftmaxGPC().fit(x[order], y[order]).predict_proba(x_test) - p).max() < 0.01
+    assert first.loo_["accuracy"] > 0.9 and first.loo_["log_loss"] < 0.2
+
+
+def test_sets_hold_the_true_class(iris):
+    x, x_test, y, y_test = iris
+    model = LogisticSoftmaxGPC().fit(x, y)
+    sets = model.predict_set(x_test, level=0.9)
+    assert np.mean([label in chosen for label, chosen in zip(y_test, sets)]) >= 0.85
+    assert all(len(chosen) >= 1 for chosen in sets)
+    assert all(len(a) <= len(b) for a, b in zip(sets, model.predict_set(x_test, level=0.99)))
+    with pytest.raises(ValueError, match="level"):
+        model.predict_set(x_test, level=1.0)

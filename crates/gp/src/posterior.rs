@@ -4,7 +4,7 @@ use faer::Mat;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::gaussian::{SignedBlock, Sites};
+use crate::gaussian::{Digits, SignedBlock, Sites};
 use crate::inference::exact::{LabelRegression, largest_target_probabilities};
 use crate::inference::gibbs::Samples;
 use crate::inference::laplace::{Laplace, softmax_probabilities};
@@ -44,7 +44,7 @@ impl Posterior {
 
     /// The posterior of a task with these sites and the `bound` they reached: nothing is inferred anew.
     pub fn from_sites(task: &Task, sites: &Sites, bound: f64) -> Result<Self> {
-        Ok(Self::new(Answers::Blocks(Blocks::from_sites(task, sites)?), bound, 0, true))
+        Ok(Self::new(Answers::Blocks(Blocks::from_sites(task, sites, Digits::All)?), bound, 0, true))
     }
 
     /// Latent values at the queries; of samples, mean and variance of the mixture of the chains.
@@ -141,16 +141,22 @@ impl Blocks {
         Ok(Blocks { blocks, tau, sites: None })
     }
 
+    /// Blocks that were built from these sites.
+    pub(crate) fn with_sites(blocks: Vec<SignedBlock>, sites: Sites, tau: f64) -> Result<Self> {
+        Ok(Blocks { sites: Some(sites), ..Blocks::new(blocks, tau)? })
+    }
+
     /// q(F) with these sites: one factorisation for each class.
-    pub fn from_sites(task: &Task, sites: &Sites) -> Result<Self> {
+    pub(crate) fn from_sites(task: &Task, sites: &Sites, digits: Digits) -> Result<Self> {
         check_matrix("b of the sites", &sites.b, task.points(), task.classes())?;
         check_matrix("w of the sites", &sites.w, task.points(), task.classes())?;
         let x = task.standardise();
         let block = |c: usize| {
-            SignedBlock::new(&x.k[c], sites.w.col_as_slice(c), sites.b.col_as_slice(c), x.a.col_as_slice(c))
+            let (w, b) = (sites.w.col_as_slice(c), sites.b.col_as_slice(c));
+            SignedBlock::to(digits, &x.k[c], w, b, x.a.col_as_slice(c))
         };
-        let blocks = Blocks::new((0..task.classes()).map(block).collect::<Result<Vec<_>>>()?, task.tau())?;
-        Ok(Blocks { sites: Some(sites.clone()), ..blocks })
+        let blocks = (0..task.classes()).map(block).collect::<Result<Vec<_>>>()?;
+        Self::with_sites(blocks, sites.clone(), task.tau())
     }
 
     /// Number of classes C.

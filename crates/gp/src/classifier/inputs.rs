@@ -1,6 +1,6 @@
 //! What comes in: checks that name the fact, standardisation, the subset hyperparameters are learned on.
 
-use crate::kernels::{Kernel, Rbf};
+use crate::kernels::{Kernel, Linear, Rbf};
 use crate::{Error, Result};
 use faer::{Mat, MatRef};
 
@@ -126,6 +126,12 @@ pub(super) fn rbf_at_median_distance(x: &Mat<f64>, order: &[usize]) -> Result<Ke
     squares.sort_by(f64::total_cmp);
     let median = squares.get(squares.len() / 2).map_or(1.0, |s| s.sqrt());
     Kernel::new(Rbf).with_shapes(&[median])?.with_scale(1.0)
+}
+
+/// Linear, scaled so that the latent functions have variance 1 in the mean over the points.
+pub(super) fn linear_of_unit_variance(x: &Mat<f64>) -> Result<Kernel> {
+    let mean_square = x.squared_norm_l2() / x.nrows() as f64;
+    Kernel::new(Linear).with_shapes(&[1.0 / mean_square.max(1e-12)])?.with_scale(1.0)
 }
 
 #[cfg(test)]

@@ -17,15 +17,17 @@ mod cost;
 mod inputs;
 mod learn;
 mod posterior;
+mod sets;
 mod store;
 
 use crate::episode::{Adapted, Hyper};
 use crate::kernels::Kernel;
+use crate::objective::{LeaveOneOut, leave_one_out};
 use crate::posterior::entropy;
 use crate::quadrature::Precision;
 use crate::{Error, Result};
 use faer::{Mat, MatRef};
-use inputs::{Standardiser, check_features, count_classes, order_of_values, spread_subset};
+use inputs::{Standardiser, check_features, count_classes, order_of_values};
 pub use learn::Learned;
 use learn::{Points, learn};
 use std::sync::Arc;
@@ -76,13 +78,17 @@ impl Inference {
 
 /// A Gaussian-process classifier: settings first, then [`GpClassifier::fit`].
 ///
-/// Prior mean, temperature, kernel shape and per-class output scales are learned by maximising the bound of the log evidence
-/// with L-BFGS, from the best of several starts by leave-one-out log-loss ([`crate::objective::leave_one_out`]). If that start predicts better
-/// than what was learned, it is kept ([`Learned::learned_kept`]). A shared output scale `s` stays as given: scale `s` at temperature `tau` is the same model as scale 1 at
-/// temperature `tau / sqrt s` (for [`Likelihood::Gaussian`] the scale is learned, and the noise in place of the temperature).
+/// The logistic-softmax model with direct inference learns temperature and kernel shapes by leave-one-out prediction
+/// ([`crate::objective::leave_one_out`]), from the best of several starts; the prior mean lies six prior deviations below 0, or where it
+/// was put if that leaves out better. Per-class output scales and lengths of inputs, and everything of the other likelihoods and of
+/// collapsed inference, are learned by the bound of the log evidence with L-BFGS; if the start then predicts left-out points better
+/// than what was learned, it is kept ([`Learned::learned_kept`]). A shared output scale `s` stays as given: scale `s` at temperature `tau`
+/// is the same model as scale 1 at temperature `tau / sqrt s` (for [`Likelihood::Gaussian`] the scale is learned, and the noise in
+/// place of the temperature).
 #[derive(Debug, Clone)]
 pub struct GpClassifier {
-    /// The kernel; `None` is RBF starting at the median distance between training points.
+    /// The kernel; `None` is RBF starting at the median distance between training points, or linear where that predicts left-out
+    /// points better by a tenth (logistic-softmax with direct inference only).
     pub kernel: Option<Kernel>,
     /// The likelihood.
     pub likelihood: Likelihood,
@@ -152,7 +158,7 @@ impl Predictions {
 }
 
 impl Default for GpClassifier {
-    /// Logistic-softmax, RBF kernel, inputs standardised, hyperparameters learned on at most 150 points.
+    /// Logistic-softmax, RBF or linear kernel, inputs standardised, hyperparameters learned on at most 150 points.
     fn default() -> Self {
         Self {
             kernel: None,
@@ -180,14 +186,15 @@ impl GpClassifier {
         let standardiser = if self.standardise { Standardiser::of(x) } else { Standardiser::none(x.ncols()) };
         let x = standardiser.apply(x);
         let order = order_of_values(&x);
-        let start = self.start_kernel(&x, &order)?;
-        start.check(classes)?;
-        let subset = spread_subset(&order, y, classes, self.learn_points);
-        let small = Mat::from_fn(subset.len(), x.ncols(), |i, j| x[(subset[i], j)]);
-        let small_y: Vec<usize> = subset.iter().map(|&i| y[i]).collect();
-        let (kernel, mut learned) = learn(self, start, Points { x: &small, y: &small_y, classes })?;
+        let kernels = self.kernels(&x, &order)?;
+        for kernel in &kernels {
+            kernel.check(classes)?;
+        }
+        let points = Points { x: &x, y, classes };
+        let (kernel, mut learned) = learn(self, kernels, points, &order)?;
+        let few = points.few(&order, self.learn_points);
         let hyper = Hyper { kernel, mean: learned.prior_mean, tau: learned.tau };
-        let guess = posterior::Guess { x: &small, y: &small_y };
+        let guess = posterior::Guess { x: &few.x, y: &few.y };
         let adapted = posterior::adapted(self, &hyper, learned.noise, (&x, y, classes), Some(guess))?;
         learned.posterior_converged = adapted.posterior().converged;
         self.fitted = Some(Model { standardiser, x, y: y.to_vec(), adapted, learned });
@@ -211,6 +218,41 @@ impl GpClassifier {
     /// The most probable class of M points.
     pub fn predict(&self, x: MatRef<'_, f64>) -> Result<Vec<usize>> {
         Ok(self.predictions(x)?.classes())
+    }
+
+    /// The entropy of the class probabilities of M points, in nats.
+    pub fn predict_entropy(&self, x: MatRef<'_, f64>) -> Result<Vec<f64>> {
+        Ok(self.predictions(x)?.entropy)
+    }
+
+    /// Leave-one-out log-loss and accuracy of all training points; only [`Likelihood::LogisticSoftmax`] has one.
+    pub fn leave_one_out(&self) -> Result<Option<LeaveOneOut>> {
+        let model = self.model()?;
+        model.adapted.posterior().blocks().map(|blocks| leave_one_out(blocks, &model.y)).transpose()
+    }
+
+    /// Sets of classes, one per point, that hold the true class with at least this chance, `level` in (0, 1): every class whose
+    /// probability is not below a threshold, and the most probable one.
+    ///
+    /// The threshold is the conformal one of the training points left out: the chance is over points like these, whatever the model.
+    /// With few points (`(N + 1) (1 - level) < 1`) only the set of all classes is safe. Other likelihoods than
+    /// [`Likelihood::LogisticSoftmax`] have no leave-one-out, and take the fewest most probable classes that sum to `level`.
+    pub fn predict_set(&self, x: MatRef<'_, f64>, level: f64) -> Result<Vec<Vec<usize>>> {
+        if !(level > 0.0 && level < 1.0) {
+            return Err(Error::OutOfRange { what: "level", value: level, must: "between 0 and 1" });
+        }
+        let model = self.model()?;
+        let at = self.predictions(x)?;
+        let threshold = match model.adapted.posterior().blocks() {
+            Some(blocks) => Some(sets::threshold(blocks, &model.y, level)?),
+            None => None,
+        };
+        Ok((0..at.probs.nrows())
+            .map(|i| {
+                let p: Vec<f64> = (0..at.probs.ncols()).map(|c| at.probs[(i, c)]).collect();
+                threshold.map_or_else(|| sets::by_sum(&p, level), |least| sets::by_threshold(&p, least))
+            })
+            .collect())
     }
 
     /// The hyperparameters and how they were found.
@@ -244,10 +286,11 @@ impl GpClassifier {
         Ok(())
     }
 
-    fn start_kernel(&self, x: &Mat<f64>, order: &[usize]) -> Result<Kernel> {
+    /// The kernel that was chosen, or the candidates: RBF at the median distance, and linear.
+    fn kernels(&self, x: &Mat<f64>, order: &[usize]) -> Result<Vec<Kernel>> {
         match &self.kernel {
-            Some(kernel) => Ok(kernel.clone()),
-            None => inputs::rbf_at_median_distance(x, order),
+            Some(kernel) => Ok(vec![kernel.clone()]),
+            None => Ok(vec![inputs::rbf_at_median_distance(x, order)?, inputs::linear_of_unit_variance(x)?]),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::inference::natural::{Ascent, NaturalOptions, ascend_from, sites_at};
 use crate::inference::one_vs_each::OveMeanField;
 use crate::linalg::sum_any_order;
 use crate::objective::{envelope, leave_one_out};
-use crate::posterior::Posterior;
+use crate::posterior::{Answers, Blocks, Posterior};
 use crate::quadrature::Precision;
 use crate::{Gradient, Query, Result, Task};
 use faer::{Mat, Scale};
@@ -18,6 +18,10 @@ use std::sync::atomic::AtomicBool;
 
 /// Sweeps of mean field or Newton steps at most.
 const SWEEPS: usize = 200;
+/// Natural gradients rest when no site moves by more than this fraction of the largest.
+const TOLERANCE: f64 = 1e-3;
+/// Or when a further step would gain less than this per point.
+const GAIN: f64 = 3e-4;
 /// Collapsed sweeps rest when a further one would gain less than this per point. Then the bound does not depend on where
 /// they started, and its slope by the envelope rule is its own, both well within what the search for hyperparameters sees.
 const REST: Effort = Effort { most: SWEEPS, rest: 1e-7 };
@@ -86,7 +90,8 @@ fn collapsed_bound(task: &Task, warm: &mut Warm, cancelled: &AtomicBool) -> Resu
 /// The direct bound at the end of natural-gradient ascent; its slope by the envelope rule.
 fn direct_bound(task: &Task, warm: &mut Warm, cancelled: &AtomicBool) -> Result<(Gradient, bool)> {
     let options = NaturalOptions { max_steps: 60, tolerance: 1e-4, precision: Precision::Fast };
-    let how = Ascent { start: warm.sites.take(), digits: Digits::Most, cancelled: Some(cancelled) };
+    let how =
+        Ascent { start: warm.sites.take(), digits: Digits::Most, rest: 0.0, cancelled: Some(cancelled) };
     let fit = ascend_from(&task.standardise(), options, &how)?;
     let gradient = envelope(task, &fit);
     warm.sites = Some(fit.sites());
@@ -149,6 +154,18 @@ pub(super) fn adapted(
     Ok(Adapted { support, posterior })
 }
 
+/// The posterior that was kept as its sites.
+pub(super) fn restored(
+    hyper: &Hyper,
+    (x, y, classes): (&Mat<f64>, &[usize], usize),
+    sites: &Sites,
+    bound: f64,
+) -> Result<Adapted> {
+    let (support, task) = Support::new(x.as_ref(), y, classes, hyper)?;
+    let blocks = Blocks::from_sites(&task, sites, Digits::Most)?;
+    Ok(Adapted { support, posterior: Posterior::new(Answers::Blocks(blocks), bound, 0, true) })
+}
+
 impl Guess<'_> {
     /// The posterior of the few, seen from all points: means and variances in units of x.
     fn marginals(&self, settings: &GpClassifier, all: &Support, task: &Task) -> Result<Marginals> {
@@ -168,21 +185,40 @@ impl Guess<'_> {
 
 /// The logistic-softmax posterior from given marginals (the prior if none).
 fn logistic_softmax(settings: &GpClassifier, task: &Task, start: Option<Marginals>) -> Result<Posterior> {
-    let (x, cancelled) = (task.standardise(), &settings.cancelled);
+    let cancelled = &settings.cancelled;
     let (sites, bound, converged) = match settings.inference {
         Inference::Collapsed => {
-            let fit = Collapsed::run(&x, start, REST, cancelled)?;
+            let fit = Collapsed::run(&task.standardise(), start, REST, cancelled)?;
             (fit.sites, fit.bound, fit.rested)
         }
         Inference::Direct => {
             let start = start.map(|(mu, v)| sites_at(task.y(), &mu, &v)).transpose()?;
-            let how = Ascent { start, digits: Digits::Most, cancelled: Some(cancelled) };
-            let options = NaturalOptions { max_steps: SWEEPS, tolerance: 1e-4, ..Default::default() };
-            let fit = ascend_from(&x, options, &how)?;
-            (fit.sites(), fit.bound(), fit.converged)
+            let found = direct_blocks(task, start, cancelled, Precision::Fast)?;
+            return Ok(Posterior::new(Answers::Blocks(found.blocks), found.bound, 0, found.converged));
         }
     };
-    let mut posterior = Posterior::from_sites(task, &sites, bound)?;
-    posterior.converged = converged;
-    Ok(posterior)
+    let blocks = Blocks::from_sites(task, &sites, Digits::Most)?;
+    Ok(Posterior::new(Answers::Blocks(blocks), bound, 0, converged))
+}
+
+/// Where natural gradients end.
+pub(super) struct Direct {
+    pub(super) blocks: Blocks,
+    pub(super) bound: f64,
+    pub(super) converged: bool,
+}
+
+/// Natural-gradient ascent from given sites (the prior if none).
+pub(super) fn direct_blocks(
+    task: &Task,
+    start: Option<Sites>,
+    cancelled: &AtomicBool,
+    precision: Precision,
+) -> Result<Direct> {
+    let rest = GAIN * task.points() as f64;
+    let how = Ascent { start, digits: Digits::Most, rest, cancelled: Some(cancelled) };
+    let options = NaturalOptions { max_steps: SWEEPS, tolerance: TOLERANCE, precision };
+    let fit = ascend_from(&task.standardise(), options, &how)?;
+    let (sites, bound, converged) = (fit.sites(), fit.bound(), fit.converged);
+    Ok(Direct { blocks: Blocks::with_sites(fit.blocks, sites, task.tau())?, bound, converged })
 }

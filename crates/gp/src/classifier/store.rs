@@ -1,9 +1,9 @@
 //! Saving and loading: one safetensors file, arrays as tensors, everything else as JSON in its header.
 
 use super::inputs::{Standardiser, check_features, count_classes};
-use super::posterior::adapted;
+use super::posterior::{adapted, restored};
 use super::{GpClassifier, Inference, Learned, Likelihood, Model};
-use crate::episode::{Hyper, restore};
+use crate::episode::Hyper;
 use crate::gaussian::Sites;
 use crate::kernels::Kernel;
 use crate::{Error, Result};
@@ -197,7 +197,7 @@ impl Reader<'_> {
                 b: self.sized("sites.b", y.len(), classes)?,
                 w: self.sized("sites.w", y.len(), classes)?,
             };
-            restore(x.as_ref(), &y, classes, &hyper, &sites, learned.bound)?
+            restored(&hyper, (&x, &y, classes), &sites, learned.bound)?
         } else {
             adapted(&out, &hyper, learned.noise, (&x, &y, classes), None)?
         };

@@ -10,6 +10,9 @@ use crate::Result;
 use crate::linalg::{cholesky, dot, logdet_of_one_plus, lower_inverse, mul_vec, product};
 use crate::task::check_vector;
 
+/// From more points on than this, variances at new points are found by products of matrices.
+const MANY_POINTS: usize = 200;
+
 /// Moments of q(x) with precision K^{-1} + W, W of any sign, and linear term b + K^{-1} a.
 #[derive(Debug, Clone)]
 pub struct SignedBlock {
@@ -35,6 +38,8 @@ struct Downdate {
     negative: Vec<usize>,
     /// Their columns of the covariance of the positive part, [N, negative].
     sigma: Mat<f64>,
+    /// `T = chol(M)^{-1} W-^{1/2}`, [negative, negative].
+    t: Mat<f64>,
     /// `U = chol(M)^{-1} W-^{1/2} Sigma+`, one row for each negative site: `Sigma = Sigma+ + U'U`.
     u: Mat<f64>,
 }
@@ -64,6 +69,7 @@ impl SignedBlock {
         });
         let factor = cholesky(m, "I - W-^1/2 Sigma+ W-^1/2")?;
         let inverse = lower_inverse(&factor);
+        let t = Mat::from_fn(root.len(), root.len(), |i, j| inverse[(i, j)] * root[j]);
         let rows = Mat::from_fn(root.len(), w.len(), |i, j| root[i] * sigma[(j, i)]);
         let u = product(inverse.as_ref(), rows.as_ref());
 
@@ -88,14 +94,14 @@ impl SignedBlock {
             kl,
             w: w.to_vec(),
             positive: gauss,
-            downdate: Some(Downdate { negative, sigma, u }),
+            downdate: Some(Downdate { negative, sigma, t, u }),
         })
     }
 
     /// `R = (K + W^{-1})^{-1} = W - W Sigma W`, [N, N].
     pub fn r(&self) -> Mat<f64> {
         let mut r = self.positive.r();
-        let Some(Downdate { negative, sigma, u }) = &self.downdate else { return r };
+        let Some(Downdate { negative, sigma, u, .. }) = &self.downdate else { return r };
         // Where both sites are positive, R+ holds W+ - W+ Sigma+ W+ without cancellation.
         let mut covariance = product(u.transpose(), u.as_ref());
         for (place, &j) in negative.iter().enumerate() {
@@ -116,6 +122,9 @@ impl SignedBlock {
 
     /// `k*' R k*` for each column of `k_star` [N, M]: what the data take from the prior variance at new points.
     pub fn variance_drop(&self, k_star: &Mat<f64>) -> Vec<f64> {
+        if self.w.len() > MANY_POINTS {
+            return self.variance_drop_at_once(k_star);
+        }
         match &self.downdate {
             None => (0..k_star.ncols())
                 .map(|q| {
@@ -128,6 +137,22 @@ impl SignedBlock {
                 (0..k_star.ncols()).map(|q| dot(rk.col_as_slice(q), k_star.col_as_slice(q))).collect()
             }
         }
+    }
+}
+
+impl SignedBlock {
+    /// [`SignedBlock::variance_drop`] by products of matrices, where there are many points. The positive sites take
+    /// `|L^{-1} S k*|^2`; the negative ones give back `|T c|^2`, `c = k*_- - V_-' L^{-1} S k*` their covariance with the new point.
+    fn variance_drop_at_once(&self, k_star: &Mat<f64>) -> Vec<f64> {
+        let white = self.positive.whiten_all(k_star);
+        let square = |m: &Mat<f64>, q: usize| dot(m.col_as_slice(q), m.col_as_slice(q));
+        let taken = (0..k_star.ncols()).map(|q| square(&white, q));
+        let Some(Downdate { negative, t, .. }) = &self.downdate else { return taken.collect() };
+        let v = self.positive.v_of_free(negative);
+        let known = product(v.transpose(), white.as_ref());
+        let c = Mat::from_fn(negative.len(), k_star.ncols(), |i, q| k_star[(negative[i], q)] - known[(i, q)]);
+        let back = product(t.as_ref(), c.as_ref());
+        taken.enumerate().map(|(q, taken)| taken - square(&back, q)).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use faer::Mat;
 
 use super::go_on;
-use crate::gaussian::{Digits, History, SignedBlock, Sites};
+use crate::gaussian::{Digits, History, SignedBlock, Sites, squared_move};
 use crate::linalg::sum_any_order;
 use crate::parallel::{MANY_POINTS, over_ranges};
 use crate::quadrature::{
@@ -72,6 +72,8 @@ pub(crate) struct Ascent<'a> {
     pub(crate) start: Option<Sites>,
     /// Of the Gaussian blocks.
     pub(crate) digits: Digits,
+    /// It also rests when a further step would gain less than this, in nats; 0: never.
+    pub(crate) rest: f64,
     /// Set from another thread, it ends the ascent with [`Error::Cancelled`].
     pub(crate) cancelled: Option<&'a AtomicBool>,
 }
@@ -161,6 +163,11 @@ impl State {
         target(&self.fit, &self.mu)
     }
 
+    /// Whether a step to the target would gain too little.
+    fn rests(&self, target: &Sites, how: &Ascent<'_>) -> bool {
+        how.rest > 0.0 && 0.5 * squared_move(&self.sites, target, &self.mu, &self.v) < how.rest
+    }
+
     /// Whether another state may follow this one.
     fn allows(&self, next: &State) -> bool {
         next.bound >= self.bound - slack(self.bound, self.precision)
@@ -188,7 +195,7 @@ pub(crate) fn sites_at(y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Result<Sites
 /// A step that would lower the bound, or leave no Gaussian, is halved. Running out of steps is reported in
 /// [`Natural::converged`], not hidden.
 pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> {
-    ascend_from(task, options, &Ascent { start: None, digits: Digits::All, cancelled: None })
+    ascend_from(task, options, &Ascent { start: None, digits: Digits::All, rest: 0.0, cancelled: None })
 }
 
 /// [`natural`] from given sites, with as many digits as asked, until it is cancelled.
@@ -205,7 +212,7 @@ pub(crate) fn ascend_from(task: &Standard<'_>, options: NaturalOptions, how: &As
             refine(task, &mut state, options.precision, &mut bounds)?;
             target = state.target();
         }
-        if state.sites.distance(&target) <= options.tolerance {
+        if state.sites.distance(&target) <= options.tolerance || state.rests(&target, how) {
             break;
         }
         history.push(state.sites.clone(), target.clone());
@@ -228,7 +235,7 @@ pub(crate) fn ascend_from(task: &Standard<'_>, options: NaturalOptions, how: &As
         state = State::new(task, how, state.sites, options.precision)?;
     }
     let residual = state.sites.distance(&state.target());
-    let converged = residual <= options.tolerance;
+    let converged = residual <= options.tolerance || state.rests(&state.target(), how);
     Ok(Natural { blocks: state.blocks, b: state.sites.b, bounds, residual, converged, halvings })
 }
 

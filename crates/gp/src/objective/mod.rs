@@ -10,5 +10,6 @@ pub mod released_predictive;
 pub(crate) use direct::envelope;
 pub use direct::{direct, natural_bound};
 pub use elbo::bound;
+pub(crate) use leave_one_out::leave_one_out_at;
 pub use leave_one_out::{LeaveOneOut, leave_one_out};
 pub use predictive::predictive;

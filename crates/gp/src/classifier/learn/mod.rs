@@ -1,0 +1,148 @@
+//! Hyperparameters from labelled vectors.
+//!
+//! The logistic-softmax model with direct inference learns by **leave-one-out** prediction ([`search`]): the best of several starts, then
+//! a search of temperature, prior mean and kernel shapes for the least leave-one-out log-loss. Parameters beyond these (a scale for
+//! each class, a length for each input) are learned before by the bound of the log evidence ([`evidence`]), which is also how every
+//! other likelihood and inference learns.
+
+mod evidence;
+mod parameters;
+mod search;
+mod starts;
+
+use super::inputs::spread_subset;
+use super::{GpClassifier, Inference, Likelihood};
+use crate::kernels::Kernel;
+use crate::{Error, Result};
+use faer::Mat;
+use parameters::{At, Parameters};
+use serde::{Deserialize, Serialize};
+
+/// Learned hyperparameters (those of the kernel stand in the kernel).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Learned {
+    /// Temperature; 1 for [`Likelihood::Gaussian`].
+    pub tau: f64,
+    /// Prior mean of all latent functions.
+    pub prior_mean: f64,
+    /// Noise variance of [`Likelihood::Gaussian`]; 0 otherwise.
+    pub noise: f64,
+    /// The bound of the log evidence of the points the hyperparameters were learned on.
+    pub bound: f64,
+    /// Evaluations of the bound and of the leave-one-out log-loss.
+    pub evaluations: usize,
+    /// Whether the search came to rest; if not, the best point met is used.
+    pub converged: bool,
+    /// Whether the inference within came to rest in every evaluation; if not, some values and slopes that led
+    /// the search were not exact. A file from before this was kept says `false`.
+    #[serde(default)]
+    pub inner_converged: bool,
+    /// Whether the posterior given all training points came to rest within its sweeps or steps; if not, it is the one
+    /// reached.
+    pub posterior_converged: bool,
+    /// The leave-one-out log-loss of the points the hyperparameters were learned on, in nats per point; only
+    /// [`Likelihood::LogisticSoftmax`] has one.
+    #[serde(default)]
+    pub leave_one_out: Option<f64>,
+    /// Whether the hyperparameters are those of the search. `false`: by leave-one-out log-loss the start was better, and
+    /// it was kept.
+    #[serde(default = "yes")]
+    pub learned_kept: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The points hyperparameters are learned on.
+#[derive(Clone, Copy)]
+pub(super) struct Points<'a> {
+    /// [N, D], standardised.
+    pub(super) x: &'a Mat<f64>,
+    pub(super) y: &'a [usize],
+    pub(super) classes: usize,
+}
+
+/// Some of the points, in their own order.
+pub(super) struct Few {
+    pub(super) x: Mat<f64>,
+    pub(super) y: Vec<usize>,
+}
+
+impl Points<'_> {
+    /// At most `most` points, spread over all classes and over `order`.
+    pub(super) fn few(&self, order: &[usize], most: usize) -> Few {
+        let rows = spread_subset(order, self.y, self.classes, most);
+        Few {
+            x: Mat::from_fn(rows.len(), self.x.ncols(), |i, j| self.x[(rows[i], j)]),
+            y: rows.iter().map(|&i| self.y[i]).collect(),
+        }
+    }
+}
+
+/// What a search found: the hyperparameters and how it went.
+struct Found {
+    at: At,
+    bound: f64,
+    loss: Option<f64>,
+    evaluations: usize,
+    converged: bool,
+    inner_converged: bool,
+    kept: bool,
+}
+
+/// The hyperparameters that the points say, or those of the first kernel if nothing is to be learned. `order` lists all points in an
+/// order that does not depend on the order of the rows.
+pub(super) fn learn(
+    settings: &GpClassifier,
+    kernels: Vec<Kernel>,
+    points: Points<'_>,
+    order: &[usize],
+) -> Result<(Kernel, Learned)> {
+    let few = points.few(order, settings.learn_points);
+    let small = Points { x: &few.x, y: &few.y, classes: points.classes };
+    let given: Vec<Parameters> =
+        kernels.into_iter().map(|kernel| Parameters::new(settings, kernel)).collect();
+    let first = given.first().cloned().ok_or_else(nothing_evaluated)?;
+    let searches =
+        settings.likelihood == Likelihood::LogisticSoftmax && settings.inference == Inference::Direct;
+    let found = match (settings.learn, searches) {
+        (true, true) => search::search(settings, &given, points, order)?,
+        (true, false) => evidence::climb(settings, first, small)?,
+        (false, _) => evidence::stay(settings, first, small)?,
+    };
+    let gaussian = settings.likelihood == Likelihood::Gaussian;
+    let At { kernel, level, mean } = found.at;
+    let learned = Learned {
+        prior_mean: mean,
+        tau: if gaussian { 1.0 } else { level },
+        noise: if gaussian { level } else { 0.0 },
+        bound: found.bound,
+        evaluations: found.evaluations,
+        converged: found.converged,
+        inner_converged: found.inner_converged,
+        posterior_converged: false,
+        leave_one_out: found.loss,
+        learned_kept: found.kept,
+    };
+    Ok((kernel, learned))
+}
+
+/// What an empty search is refused with.
+fn nothing_evaluated() -> Error {
+    Error::Empty { what: "evaluations of the search", needed: 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_inner_convergence_says_it_did_not() {
+        let json = r#"{"tau":0.5,"prior_mean":-1.0,"noise":0.0,"bound":-3.0,"evaluations":4,"converged":true,"posterior_converged":true}"#;
+        let learned: Learned = serde_json::from_str(json).unwrap();
+        assert!(!learned.inner_converged && learned.converged);
+        assert!(learned.learned_kept && learned.leave_one_out.is_none());
+    }
+}
