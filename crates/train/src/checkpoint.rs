@@ -86,7 +86,7 @@ const KEY: &str = "siskin";
 pub fn save(path: &Path, position: &Position, state: &State) -> Result<()> {
     let json = serde_json::to_string(position).expect("a position is plain data");
     let bytes = encode(state, KEY, &json).map_err(|why| Error::Checkpoint { path: path.into(), why })?;
-    Ok(atomic::write(path, &bytes)?)
+    atomic::write(path, &bytes)
 }
 
 /// Reads a checkpoint back.

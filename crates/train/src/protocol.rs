@@ -90,5 +90,5 @@ pub fn write_episodes(path: &Path, answers: &[Answer], episodes_per_group: u64) 
         });
         writeln!(text, "{line}").map_err(io("write", path))?;
     }
-    Ok(crate::atomic::write(path, &text)?)
+    crate::atomic::write(path, &text)
 }
