@@ -32,8 +32,8 @@ pub struct Posterior {
 pub(crate) enum Answers {
     Blocks(Blocks),
     Samples(Samples),
-    Laplace(Laplace),
-    OneVsEach(OveMeanField),
+    Laplace(Box<Laplace>),
+    OneVsEach(Box<OveMeanField>),
     Exact(LabelRegression),
 }
 
@@ -226,12 +226,12 @@ impl Latent {
         let share = 1.0 / parts.len() as f64;
         let parts: Vec<_> = parts.collect();
         let (rows, cols) = parts.first().map_or((0, 0), |(mean, _)| (mean.nrows(), mean.ncols()));
-        let sum = |f: &dyn Fn(&Mat<f64>, &Mat<f64>, usize, usize) -> f64| {
-            Mat::from_fn(rows, cols, |i, c| parts.iter().map(|(m, v)| share * f(m, v, i, c)).sum::<f64>())
-        };
-        let mean = sum(&|m, _, i, c| m[(i, c)]);
-        let var = sum(&|m, v, i, c| v[(i, c)] + (m[(i, c)] - mean[(i, c)]).powi(2));
-        Latent::independent(mean * faer::Scale(tau), var * faer::Scale(tau * tau), tau)
+        let mean = |i, c| parts.iter().map(|(m, _)| share * m[(i, c)]).sum::<f64>();
+        let mean = Mat::from_fn(rows, cols, mean);
+        let spread = |m: f64, v: f64, i: usize, c: usize| v + (m - mean[(i, c)]).powi(2);
+        let var = |i, c| parts.iter().map(|(m, v)| share * spread(m[(i, c)], v[(i, c)], i, c)).sum::<f64>();
+        let var = Mat::from_fn(rows, cols, var);
+        Latent::independent(&mean * faer::Scale(tau), var * faer::Scale(tau * tau), tau)
     }
 
     /// Number of points M.

@@ -88,13 +88,13 @@ impl Inference {
             Inference::Laplace { max_steps } => {
                 let fit = Laplace::new(task, max_steps)?;
                 let (evidence, steps, converged) = (fit.log_marginal, fit.steps, fit.converged);
-                Posterior::new(Answers::Laplace(fit), evidence, steps, converged)
+                Posterior::new(Answers::Laplace(Box::new(fit)), evidence, steps, converged)
             }
             Inference::OneVsEach { sweeps, tolerance } => {
                 let fit = OveMeanField::new(task, sweeps, tolerance)?;
                 let bound = fit.bounds.last().copied().unwrap_or(f64::NEG_INFINITY);
                 let (steps, converged) = (fit.bounds.len(), fit.converged);
-                Posterior::new(Answers::OneVsEach(fit), bound, steps, converged)
+                Posterior::new(Answers::OneVsEach(Box::new(fit)), bound, steps, converged)
             }
             Inference::Exact { noise } => {
                 let fit = LabelRegression::new(task, noise)?;

@@ -152,7 +152,7 @@ fn names_and_files_of_version_0_1_are_read() {
     let back: Kernel = serde_json::from_str(&serde_json::to_string(&new).unwrap()).unwrap();
     assert_eq!(back, new);
     assert!(
-        serde_json::from_str::<Kernel>(&r#"{"kind":"rbff","normalise":true,"raw_shape":0,"raw_scale":[0]}"#)
+        serde_json::from_str::<Kernel>(r#"{"kind":"rbff","normalise":true,"raw_shape":0,"raw_scale":[0]}"#)
             .is_err()
     );
 }
