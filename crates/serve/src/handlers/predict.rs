@@ -109,7 +109,7 @@ impl Turn {
         let views = images.iter().map(|bytes| view(app, model, bytes, late));
         let views = views.collect::<Answer<Vec<Result<View, String>>>>()?;
         let good: Vec<&View> = views.iter().filter_map(|view| view.as_ref().ok()).collect();
-        let looks = good.iter().map(|view| view.look.clone()).collect();
+        let looks = good.iter().map(|view| view.look).collect();
         app.metrics.predictions.fetch_add(good.len() as u64, Ordering::Relaxed);
         app.metrics.bad_images.fetch_add((views.len() - good.len()) as u64, Ordering::Relaxed);
         let mut answers = match good.is_empty() {

@@ -88,7 +88,7 @@ impl OneVsEachGibbs {
         Ok(all)
     }
 
-    /// Latent mean [C] and covariance [C, C] of a chain at a query, in units of f.
+    /// Latent mean `[C]` and covariance [C, C] of a chain at a query, in units of f.
     pub fn latent_of_chain(&self, chain: usize, query: &Query, i: usize) -> Result<(Vec<f64>, Mat<f64>)> {
         let query = query.standardise(&self.task)?;
         let tau = self.task.tau();
