@@ -47,11 +47,11 @@ fn main() -> Result<()> {
     let at = |i: usize| 0.1 + 0.2 * i as f64;
     let x = Mat::from_fn(40, 1, |i, _| at(i));
     let y: Vec<usize> = (0..40).map(|i| at(i) as usize % 2).collect();
-    let kernel = Kernel::new(Periodic).with_shapes(&[0.8, 2.2])?;
+    let kernel = Kernel::new(Periodic).with_shapes(&[0.8, 2.0])?;
     let mut model = GpClassifier::default();
     (model.kernel, model.standardise) = (Some(kernel), false);
     model.fit(x.as_ref(), &y)?;
-    println!("learned lengthscale and period: {:.2?}", model.fitted_kernel()?.shapes());
+    println!("lengthscale and period: {:.2?}", model.fitted_kernel()?.shapes());
     let far = Mat::from_fn(4, 1, |i, _| 20.5 + i as f64);
     let p = model.predict_proba(far.as_ref())?;
     for i in 0..4 {
