@@ -5,6 +5,7 @@
 
 use crate::card::{self, Card};
 use crate::legacy::spec_of_config;
+use crate::seal;
 use crate::tensors::{decode, encode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,10 +13,6 @@ use siskin_methods::State;
 
 /// Key of the record in the header.
 const KEY: &str = "siskin-model";
-/// What stands in the place of the checksum while it is computed.
-const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-/// What stands before the checksum in the bytes of a file: JSON within JSON.
-const BEFORE: &[u8] = br#"{\"checksum\":\""#;
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -25,11 +22,9 @@ struct Record<'a> {
 
 /// The bytes of a model file. The same model gives the same bytes.
 pub fn to_bytes(card: &Card, state: &State) -> Result<Vec<u8>, String> {
-    let record = serde_json::to_string(&Record { checksum: ZEROS, card }).map_err(|e| e.to_string())?;
+    let record = serde_json::to_string(&Record { checksum: seal::ZEROS, card }).map_err(|e| e.to_string())?;
     let mut bytes = encode(state, KEY, &record)?;
-    let place = checksum_place(&bytes).ok_or("its header has no place for a checksum")?;
-    let checksum = blake3::hash(&bytes).to_hex();
-    bytes[place..place + ZEROS.len()].copy_from_slice(checksum.as_bytes());
+    seal::seal(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -42,12 +37,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<(Card, State), String> {
     if record.get("checksum").is_none() {
         return Ok((card_of_format_2(&record, &state)?, state));
     }
-    let place = checksum_place(bytes).ok_or("it is damaged: its checksum is not in its place")?;
-    let (mut zeroed, end) = (bytes.to_vec(), place + ZEROS.len());
-    zeroed[place..end].copy_from_slice(ZEROS.as_bytes());
-    if blake3::hash(&zeroed).to_hex().as_bytes() != &bytes[place..end] {
-        return Err("it is damaged: the checksum does not fit".into());
-    }
+    seal::check(bytes)?;
     Ok((parse_card(&record["card"])?, state))
 }
 
@@ -84,11 +74,4 @@ fn check_version(card: &Value, wanted: u32) -> Result<(), String> {
             ))
         }
     }
-}
-
-/// Where the checksum stands.
-fn checksum_place(bytes: &[u8]) -> Option<usize> {
-    let header = bytes.get(8..8 + u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?) as usize)?;
-    let start = header.windows(BEFORE.len()).position(|window| window == BEFORE)? + 8 + BEFORE.len();
-    (bytes.len() >= start + ZEROS.len()).then_some(start)
 }

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | What must be known to build a model? | `spec.rs` |
 //! | What does it say of itself? | `card.rs`, `look.rs` |
-//! | How is it kept? | `file.rs`, `tensors.rs`, `legacy.rs` |
+//! | How is it kept? | `file.rs`, `seal.rs`, `tensors.rs`, `legacy.rs` |
 //! | How is it opened? | `model.rs` |
 //! | From images to features? | `view.rs`, `embed.rs` |
 
@@ -15,6 +15,7 @@ mod file;
 mod legacy;
 mod look;
 mod model;
+pub mod seal;
 mod spec;
 pub mod tensors;
 mod view;

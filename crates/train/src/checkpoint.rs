@@ -4,8 +4,8 @@ use crate::atomic;
 use crate::error::{Error, Result, io};
 use serde::{Deserialize, Serialize};
 use siskin_methods::State;
-use siskin_model::ModelSpec;
 use siskin_model::tensors::{decode, encode};
+use siskin_model::{ModelSpec, seal};
 use std::path::Path;
 
 /// Where training stands.
@@ -78,30 +78,48 @@ fn best_of_any_format<'de, D: serde::Deserializer<'de>>(d: D) -> std::result::Re
     }))
 }
 
-/// The format this program writes. It reads format 1 too, which knew neither phases nor NLL.
-pub const VERSION: u32 = 2;
+/// The format this program writes. It reads format 1 too, which knew neither phases nor NLL, and format 2, which had no checksum.
+pub const VERSION: u32 = 3;
 const KEY: &str = "siskin";
+/// Most bytes of a checkpoint.
+const MOST_BYTES: u64 = 16 << 30;
+
+/// A position with the checksum of its file: see [`siskin_model::seal`].
+#[derive(Serialize)]
+struct Record<'a> {
+    checksum: &'static str,
+    #[serde(flatten)]
+    position: &'a Position,
+}
 
 /// Saves atomically: see [`atomic::write`]. The same state gives the same bytes.
 pub fn save(path: &Path, position: &Position, state: &State) -> Result<()> {
-    let json = serde_json::to_string(position).expect("a position is plain data");
-    let bytes = encode(state, KEY, &json).map_err(|why| Error::Checkpoint { path: path.into(), why })?;
+    let record = Record { checksum: seal::ZEROS, position };
+    let json = serde_json::to_string(&record).expect("a position is plain data");
+    let sealed = encode(state, KEY, &json).and_then(|mut bytes| seal::seal(&mut bytes).map(|()| bytes));
+    let bytes = sealed.map_err(|why| Error::Checkpoint { path: path.into(), why })?;
     atomic::write(path, &bytes)
 }
 
 /// Reads a checkpoint back.
 pub fn load(path: &Path) -> Result<(Position, State)> {
-    let bytes = std::fs::read(path).map_err(io("read the checkpoint", path))?;
+    let bytes = siskin_data::files::read(path, MOST_BYTES).map_err(io("read the checkpoint", path))?;
     let bad = |why: String| Error::Checkpoint { path: path.into(), why };
     let (json, state) = decode(&bytes, KEY).map_err(bad)?;
     let json = json
         .ok_or_else(|| bad("it has no record of a training run; was it written by `siskin train`?".into()))?;
-    let version = serde_json::from_str::<serde_json::Value>(&json).ok().and_then(|v| v["version"].as_u64());
+    let damaged = |e: serde_json::Error| bad(format!("its record is damaged ({e})"));
+    let mut record: serde_json::Value = serde_json::from_str(&json).map_err(damaged)?;
+    let version = record["version"].as_u64();
+    let checksum = record.as_object_mut().and_then(|fields| fields.remove("checksum"));
+    // A record with a checksum is checked whatever it calls itself: its version may be what is damaged.
+    if checksum.is_some() || version == Some(u64::from(VERSION)) {
+        seal::check(&bytes).map_err(bad)?;
+    }
     if !version.is_some_and(|version| (1..=u64::from(VERSION)).contains(&version)) {
         return Err(bad(format!("its format is {version:?}, this program reads 1 to {VERSION}")));
     }
-    let position: Position =
-        serde_json::from_str(&json).map_err(|e| bad(format!("its record is damaged ({e})")))?;
+    let position: Position = serde_json::from_value(record).map_err(damaged)?;
     Ok((Position { version: VERSION, ..position }, state))
 }
 
@@ -152,7 +170,8 @@ mod tests {
     fn format_1_is_read() {
         let (position, state) = example();
         let json = serde_json::to_string(&position).unwrap();
-        let old = json.replace("\"version\":2", "\"version\":1").replace("\"phase\":2,", "");
+        let now = format!("\"version\":{VERSION}");
+        let old = json.replace(&now, "\"version\":1").replace("\"phase\":2,", "");
         let best = "{\"accuracy\":0.30000000000000004,\"nll\":0.7,\"episode\":5}";
         let old = old.replace(best, "[0.30000000000000004,5]");
         assert_ne!(old, json);
@@ -180,5 +199,20 @@ mod tests {
         assert!(load(&path).unwrap_err().to_string().contains("no record"));
         save(&path, &Position { version: 9, ..position }, &state).unwrap();
         assert!(load(&path).unwrap_err().to_string().contains("format is Some(9)"));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let (position, state) = example();
+        save(&path, &position, &state).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for bit in 0..8 * whole.len() {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&path, &bytes).unwrap();
+            assert!(load(&path).is_err(), "bit {bit}");
+        }
     }
 }
