@@ -147,6 +147,21 @@ fn send(signal: &str, child: &Child) {
     assert!(sent.success());
 }
 
+/// The program with all signals as they are by default, also where these tests run under `nohup`.
+#[cfg(target_os = "linux")]
+fn heeding_signals(args: &[&str], at: &Path) -> Command {
+    let plain = siskin(args, at);
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP,INT,TERM").arg(plain.get_program()).args(plain.get_args());
+    command.current_dir(at).envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn heeding_signals(args: &[&str], at: &Path) -> Command {
+    siskin(args, at)
+}
+
 #[cfg(unix)]
 #[test]
 fn signals_save_and_stop_with_their_exit_code_and_change_no_byte() {
@@ -159,7 +174,8 @@ fn signals_save_and_stop_with_their_exit_code_and_change_no_byte() {
     for (signal, code) in [("TERM", 143), ("HUP", 129), ("INT", 130), ("TERM", 143)] {
         // The metrics are opened when training begins.
         let before = written("run/metrics.jsonl");
-        let mut child = siskin(&args, at).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child =
+            heeding_signals(&args, at).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         wait_until(&mut child, || written("run/metrics.jsonl") != before);
         std::thread::sleep(Duration::from_millis(100));
         send(signal, &child);

@@ -252,17 +252,20 @@ mod tests {
                     let u: Vec<f64> = (0..parameters.start().len()).map(|i| 0.3 - 0.2 * i as f64).collect();
                     let points = Points { x: &x, y: &y, classes: 3 };
                     let problem = Problem { settings: &settings, parameters, points, memory: RefCell::default() };
-                    let (_, got) = at_rest(&problem, &u);
                     for i in 0..u.len() {
                         let at = |h: f64| {
                             let mut moved = u.clone();
                             moved[i] += h;
                             at_rest(&problem, &moved).0
                         };
+                        // The collapsed bound can have several maxima. The first pass leaves q(F) at one that holds over
+                        // the whole interval; the second compares there.
+                        slope(at, 1e-2);
                         let want = slope(at, 1e-2);
+                        let got = at_rest(&problem, &u).1[i];
                         prop_assert!(
-                            (got[i] - want).abs() < tolerance * (1.0 + want.abs()),
-                            "{likelihood:?} {inference:?} {name} {i}: {} and {want}", got[i]
+                            (got - want).abs() < tolerance * (1.0 + want.abs()),
+                            "{likelihood:?} {inference:?} {name} {i}: {got} and {want}"
                         );
                     }
                 }
