@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::legacy::spec_of_config;
 use crate::look::{Look, Mismatch};
+use crate::seal;
 use crate::spec::ModelSpec;
 use crate::tensors::{decode, encode};
 use crate::view::View;
@@ -91,6 +92,7 @@ impl Model {
         let record: Option<Value> = record.and_then(|json| serde_json::from_str(&json).ok());
         let record =
             record.ok_or_else(|| bad(&origin, "its checkpoint has no record of a training run".into()))?;
+        seal::check_checkpoint(&bytes, &record).map_err(|why| bad(&origin, why))?;
         let name = path.file_name().map_or_else(|| origin.clone(), |n| n.to_string_lossy().into_owned());
         let fresh = fresh_card(&record, name).map_err(|why| bad(&origin, why))?;
         let card = kept_card(path, &origin, fresh)?;

@@ -111,14 +111,11 @@ pub fn load(path: &Path) -> Result<(Position, State)> {
     let damaged = |e: serde_json::Error| bad(format!("its record is damaged ({e})"));
     let mut record: serde_json::Value = serde_json::from_str(&json).map_err(damaged)?;
     let version = record["version"].as_u64();
-    let checksum = record.as_object_mut().and_then(|fields| fields.remove("checksum"));
-    // A record with a checksum is checked whatever it calls itself: its version may be what is damaged.
-    if checksum.is_some() || version == Some(u64::from(VERSION)) {
-        seal::check(&bytes).map_err(bad)?;
-    }
     if !version.is_some_and(|version| (1..=u64::from(VERSION)).contains(&version)) {
         return Err(bad(format!("its format is {version:?}, this program reads 1 to {VERSION}")));
     }
+    seal::check_checkpoint(&bytes, &record).map_err(bad)?;
+    record.as_object_mut().map(|fields| fields.remove("checksum"));
     let position: Position = serde_json::from_value(record).map_err(damaged)?;
     Ok((Position { version: VERSION, ..position }, state))
 }
