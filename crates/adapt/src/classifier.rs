@@ -108,7 +108,7 @@ impl TaskClassifier {
         let values = (0..vectors.len()).flat_map(|i| vectors.vector(i)).map(|&v| f64::from(v)).collect();
         let features = Features { values, rows: vectors.len(), dim: vectors.dim() };
         let mut classifier = GpClassifier::default();
-        classifier.fit(crate::fitted::matrix(&features), &labels)?;
+        classifier.fit(siskin_methods::matrix(&features), &labels)?;
         // The held-out fits keep what was learned; only the posterior is new.
         let learned = classifier.learned()?;
         let mut fixed = GpClassifier::default();

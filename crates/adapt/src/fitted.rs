@@ -1,20 +1,31 @@
 //! The fitted classifier of a task: a Gaussian process on the network's features, or one on vectors.
 
 use crate::error::Result;
-use faer::{Mat, MatRef};
+use faer::Mat;
 use siskin_gp::classifier::GpClassifier;
-use siskin_gp::episode::{Adapted, adapt, restore};
 use siskin_gp::gaussian::Sites;
+use siskin_gp::posterior::Posterior;
 use siskin_gp::quadrature::Precision;
-use siskin_methods::{Features, GaussianProcess};
+use siskin_gp::{Hyper, Support};
+use siskin_methods::{Features, GaussianProcess, matrix, row_major};
 
 /// The classifier.
 #[derive(Debug, Clone)]
 pub(crate) enum Fitted {
-    /// On features of a network, with the hyperparameters of its training. The sites are those it was built from.
-    Network { adapted: Box<Adapted>, sites: Sites },
+    /// On features of a network, with the hyperparameters of its training.
+    Network(Box<Network>),
     /// On vectors, with hyperparameters learned from them.
     Vectors(Box<GpClassifier>),
+}
+
+/// A task's examples as features of a network, and their posterior.
+#[derive(Debug, Clone)]
+pub(crate) struct Network {
+    pub hyper: Hyper,
+    support: Support,
+    pub posterior: Posterior,
+    /// Those the posterior was built from.
+    pub sites: Sites,
 }
 
 /// Probabilities and latent moments at M points, [M, C] row-major each, and how near each point is to the examples.
@@ -50,11 +61,15 @@ impl Fitted {
         classes: usize,
         gp: &GaussianProcess,
     ) -> Result<Fitted> {
-        let x = matrix(features);
-        let found = adapt(x, labels, classes, &gp.hyper, &gp.inference)?;
-        let (sites, bound) = (found.sites()?, found.posterior().bound);
-        let adapted = Box::new(restore(x, labels, classes, &gp.hyper, &sites, bound)?);
-        Ok(Fitted::Network { adapted, sites })
+        let support = Support::new(matrix(features), labels, gp.hyper.prior(classes))?;
+        let found = gp.inference.posterior(&support.task()?)?;
+        Fitted::from_sites(gp.hyper.clone(), support, found.sites()?, found.bound)
+    }
+
+    /// The posterior that was kept as its sites and the `bound` they reached: nothing is inferred anew.
+    pub fn from_sites(hyper: Hyper, support: Support, sites: Sites, bound: f64) -> Result<Fitted> {
+        let posterior = Posterior::from_sites(&support.task()?, &sites, bound)?;
+        Ok(Fitted::Network(Box::new(Network { hyper, support, posterior, sites })))
     }
 
     /// The posterior given labelled vectors, with settings that may or may not learn.
@@ -67,8 +82,9 @@ impl Fitted {
     pub fn predict(&self, queries: &Features) -> Result<Raw> {
         let x = matrix(queries);
         let (probabilities, mean, variance) = match self {
-            Fitted::Network { adapted, .. } => {
-                let latent = adapted.latent(x)?;
+            Fitted::Network(network) => {
+                let Network { support, posterior, .. } = &**network;
+                let latent = posterior.latent(&support.query(x)?)?;
                 (latent.probs(Precision::Standard)?, latent.mean, latent.var)
             }
             Fitted::Vectors(classifier) => {
@@ -80,9 +96,9 @@ impl Fitted {
         let nearest =
             similarity.col_iter().map(|column| column.iter().copied().fold(f64::NEG_INFINITY, f64::max));
         Ok(Raw {
-            probabilities: rows(&probabilities),
-            mean: rows(&mean),
-            variance: rows(&variance),
+            probabilities: row_major(&probabilities),
+            mean: row_major(&mean),
+            variance: row_major(&variance),
             nearest: nearest.collect(),
         })
     }
@@ -91,18 +107,8 @@ impl Fitted {
     pub fn similarity(&self, queries: &Features) -> Result<Mat<f64>> {
         let x = matrix(queries);
         Ok(match self {
-            Fitted::Network { adapted, .. } => adapted.similarity(x)?,
+            Fitted::Network(network) => network.support.similarity(x)?,
             Fitted::Vectors(classifier) => classifier.similarity(x)?,
         })
     }
-}
-
-/// Features as the Gaussian process takes them, [rows, dim].
-pub(crate) fn matrix(features: &Features) -> MatRef<'_, f64> {
-    MatRef::from_row_major_slice(&features.values, features.rows, features.dim)
-}
-
-/// A matrix row by row.
-pub(crate) fn rows(m: &Mat<f64>) -> Vec<f64> {
-    (0..m.nrows()).flat_map(|i| (0..m.ncols()).map(move |j| m[(i, j)])).collect()
 }

@@ -3,16 +3,16 @@
 use crate::calibration::TaskCalibration;
 use crate::classifier::{ModelRef, TaskClassifier};
 use crate::error::{Error, Result};
-use crate::fitted::{Fitted, matrix, rows};
+use crate::fitted::Fitted;
 use crate::support::{check, check_title};
 use faer::Mat;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use siskin_data::files;
 use siskin_gp::classifier::GpClassifier;
-use siskin_gp::episode::{Hyper, restore};
 use siskin_gp::gaussian::Sites;
-use siskin_methods::Features;
+use siskin_gp::{Hyper, Support};
+use siskin_methods::{Features, matrix, row_major};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -70,12 +70,13 @@ impl TaskClassifier {
             arrays.push((name, Dtype::F64, shape.to_vec(), bytes));
         };
         let gp = match &self.fitted {
-            Fitted::Network { adapted, sites } => {
+            Fitted::Network(network) => {
+                let sites = &network.sites;
                 floats("features", [self.features.rows, self.features.dim], &self.features.values);
                 let shape = [sites.b.nrows(), sites.b.ncols()];
-                floats("sites.b", shape, &rows(&sites.b));
-                floats("sites.w", shape, &rows(&sites.w));
-                Some((adapted.hyper().clone(), adapted.posterior().bound))
+                floats("sites.b", shape, &row_major(&sites.b));
+                floats("sites.w", shape, &row_major(&sites.w));
+                Some((network.hyper.clone(), network.posterior.bound))
             }
             Fitted::Vectors(classifier) => {
                 floats("features", [self.features.rows, self.features.dim], &self.features.values);
@@ -166,8 +167,8 @@ impl TaskClassifier {
                 };
                 let sites = Sites { b: sites("sites.b")?, w: sites("sites.w")? };
                 let (labels, classes) = (&header.labels, header.classes.len());
-                let adapted = restore(matrix(&features), labels, classes, hyper, &sites, *bound)?;
-                Fitted::Network { adapted: Box::new(adapted), sites }
+                let support = Support::new(matrix(&features), labels, hyper.prior(classes))?;
+                Fitted::from_sites(hyper.clone(), support, sites, *bound)?
             }
             None => {
                 let view = tensors.tensor("classifier").map_err(|e| bad(e.to_string()))?;

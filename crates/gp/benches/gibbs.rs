@@ -2,9 +2,10 @@
 
 use divan::Bencher;
 use faer::Mat;
-use siskin_gp::episode::{Hyper, Objective, value_and_gradient};
 use siskin_gp::inference::gibbs::{Chains, SampledLikelihood, Sampler};
 use siskin_gp::kernels::{Cosine, Kernel};
+use siskin_gp::objective::Objective;
+use siskin_gp::{Hyper, Support};
 
 const EPISODE: Chains = Chains { chains: 20, sweeps: 1, seed: 1 };
 const LIKELIHOODS: [SampledLikelihood; 2] =
@@ -27,7 +28,10 @@ fn episode() -> (Mat<f64>, Vec<usize>, Hyper) {
 fn marginal(bencher: Bencher, likelihood: SampledLikelihood) {
     let (x, y, hyper) = episode();
     let objective = Objective::SampledMarginal(Sampler { likelihood, chains: EPISODE, released: false });
-    bencher.bench(|| value_and_gradient(x.as_ref(), &y, 5, &hyper, &objective).map(|g| g.value));
+    bencher.bench(|| {
+        let points = Support::new(x.as_ref(), &y, hyper.prior(5))?;
+        objective.value_and_gradient(&points).map(|g| g.value)
+    });
 }
 
 /// PL: one point of each class is the support.
@@ -39,7 +43,10 @@ fn predictive(bencher: Bencher, likelihood: SampledLikelihood) {
         sampler: Sampler { likelihood, chains: EPISODE, released: false },
         support,
     };
-    bencher.bench(|| value_and_gradient(x.as_ref(), &y, 5, &hyper, &objective).map(|g| g.value));
+    bencher.bench(|| {
+        let points = Support::new(x.as_ref(), &y, hyper.prior(5))?;
+        objective.value_and_gradient(&points).map(|g| g.value)
+    });
 }
 
 fn main() {

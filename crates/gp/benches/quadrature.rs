@@ -2,11 +2,12 @@
 
 use divan::Bencher;
 use faer::Mat;
-use siskin_gp::episode::{Hyper, Objective, adapt, value_and_gradient};
 use siskin_gp::inference::Inference;
 use siskin_gp::inference::natural::NaturalOptions;
 use siskin_gp::kernels::{Cosine, Kernel};
+use siskin_gp::objective::Objective;
 use siskin_gp::quadrature::{Precision, expected::expected_log_lik, probabilities::Predictive};
+use siskin_gp::{Hyper, Support};
 
 fn main() {
     divan::main();
@@ -64,7 +65,10 @@ fn episode() -> (Mat<f64>, Vec<usize>, Hyper) {
 fn direct_bound_and_gradient_of_85_points(bencher: Bencher, precision: Precision) {
     let (x, y, hyper) = episode();
     let objective = Objective::Direct { steps: 2, precision };
-    bencher.bench_local(|| value_and_gradient(x.as_ref(), &y, 5, &hyper, &objective).unwrap().value);
+    bencher.bench_local(|| {
+        let points = Support::new(x.as_ref(), &y, hyper.prior(5)).unwrap();
+        objective.value_and_gradient(&points).unwrap().value
+    });
 }
 
 /// Eight natural-gradient steps on 25 support points.
@@ -76,6 +80,7 @@ fn eight_natural_steps_on_25_points(bencher: Bencher) {
     let labels: Vec<usize> = rows.iter().map(|&i| y[i]).collect();
     let options = NaturalOptions { max_steps: 8, tolerance: 0.0, precision: Precision::Standard };
     bencher.bench_local(|| {
-        adapt(support.as_ref(), &labels, 5, &hyper, &Inference::Natural(options)).unwrap().posterior().bound
+        let task = Support::new(support.as_ref(), &labels, hyper.prior(5)).unwrap().task().unwrap();
+        Inference::Natural(options).posterior(&task).unwrap().bound
     });
 }

@@ -8,14 +8,14 @@ use faer::Mat;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
-use siskin_gp::Result;
-use siskin_gp::episode::{Hyper, Objective, adapt, value_and_gradient};
 use siskin_gp::inference::Inference;
 use siskin_gp::inference::gibbs::{Chains, SampledLikelihood, Sampler};
 use siskin_gp::inference::mean_field::{Stop, Updates};
 use siskin_gp::inference::natural::NaturalOptions;
 use siskin_gp::kernels::{Cosine, Kernel};
+use siskin_gp::objective::Objective;
 use siskin_gp::quadrature::Precision;
+use siskin_gp::{Hyper, Result, Support};
 
 /// A 5-way episode: clustered non-negative features of 64 numbers, class after class.
 struct Episode {
@@ -37,11 +37,15 @@ impl Episode {
     }
 
     fn objective(&self, hyper: &Hyper, objective: &Objective) -> Result<f64> {
-        Ok(value_and_gradient(self.x.as_ref(), &self.y, 5, hyper, objective)?.value)
+        Ok(objective.value_and_gradient(&self.support(hyper)?)?.value)
+    }
+
+    fn support(&self, hyper: &Hyper) -> Result<Support> {
+        Support::new(self.x.as_ref(), &self.y, hyper.prior(5))
     }
 
     fn adapt(&self, hyper: &Hyper, inference: Inference) -> Result<f64> {
-        Ok(adapt(self.x.as_ref(), &self.y, 5, hyper, &inference)?.posterior().bound)
+        Ok(inference.posterior(&self.support(hyper)?.task()?)?.bound)
     }
 }
 
@@ -136,9 +140,10 @@ fn main() -> Result<()> {
             })?;
         }
         let inference = Inference::MeanField { order: Updates::Joint, stop: Stop::Steps(2) };
-        let adapted = adapt(episode.x.as_ref(), &episode.y, 5, &cold, &inference)?;
+        let support = episode.support(&cold)?;
+        let posterior = inference.posterior(&support.task()?)?;
         line(&format!("probabilities of 75 queries from {points} points"), Some(20.0), &mut || {
-            Ok(adapted.probs(episode.queries.as_ref(), Precision::Standard)?[(0, 0)])
+            Ok(posterior.probs(&support.query(episode.queries.as_ref())?, Precision::Standard)?[(0, 0)])
         })?;
     }
     let warm = hyper(1.0, 0.0);
@@ -159,8 +164,9 @@ fn main() -> Result<()> {
         let long =
             Sampler { likelihood, chains: Chains { chains: 20, sweeps: 50, seed: 1 }, released: false };
         line(&format!("Gibbs, {likelihood:?}, test: 25 points, 50 sweeps, 75 queries"), None, &mut || {
-            let sampled = adapt(episode.x.as_ref(), &episode.y, 5, &warm, &Inference::Gibbs(long))?;
-            Ok(sampled.published_probs(episode.queries.as_ref())?[(0, 0)])
+            let support = episode.support(&warm)?;
+            let sampled = Inference::Gibbs(long).posterior(&support.task()?)?;
+            Ok(sampled.published_probs(&support.query(episode.queries.as_ref())?)?[(0, 0)])
         })?;
     }
     Ok(())

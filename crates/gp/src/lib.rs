@@ -5,19 +5,20 @@
 //! their gradients, so that kernels can be learned. It knows no images and no neural network.
 //!
 //! ```
-//! use siskin_gp::episode::{Hyper, adapt};
 //! use siskin_gp::faer::mat;
 //! use siskin_gp::inference::{Inference, natural::NaturalOptions};
 //! use siskin_gp::kernels::{Kernel, Rbf};
 //! use siskin_gp::quadrature::Precision;
+//! use siskin_gp::{Hyper, Support};
 //!
 //! # fn main() -> siskin_gp::Result<()> {
 //! let hyper = Hyper { kernel: Kernel::new(Rbf).with_scale(4.0)?, mean: 0.0, tau: 0.5 };
 //! let known = mat![[0.0, 0.1], [0.2, 0.0], [3.0, 3.1], [2.9, 3.0]];
-//! let inference = Inference::Natural(NaturalOptions::default());
-//! let adapted = adapt(known.as_ref(), &[0, 0, 1, 1], 2, &hyper, &inference)?;
-//! assert!(adapted.posterior().converged);
-//! let p = adapted.probs(mat![[0.1, 0.1], [40.0, -40.0]].as_ref(), Precision::Standard)?;
+//! let support = Support::new(known.as_ref(), &[0, 0, 1, 1], hyper.prior(2))?;
+//! let posterior = Inference::Natural(NaturalOptions::default()).posterior(&support.task()?)?;
+//! assert!(posterior.converged);
+//! let query = support.query(mat![[0.1, 0.1], [40.0, -40.0]].as_ref())?;
+//! let p = posterior.probs(&query, Precision::Standard)?;
 //! assert!(p[(0, 0)] > 0.7); // near the first class
 //! assert!((p[(1, 0)] - 0.5).abs() < 1e-6); // far from everything: I don't know
 //! # Ok(())
@@ -28,19 +29,16 @@
 //!
 //! | question | module |
 //! | --- | --- |
-//! | What does a task consist of? | [`Task`], [`kernels`], [`likelihoods`] |
+//! | What does a task consist of? | [`Task`], from features [`Support`]; [`kernels`], [`likelihoods`] |
 //! | What are the latent functions, given labels? | [`inference`]: each a way from a task to a [`posterior::Posterior`] |
 //! | What is a new point? | [`Query`], [`posterior`], [`quadrature`] |
 //! | How good are kernel, prior mean and temperature? | [`objective`] |
-//! | From features to a posterior or a gradient | [`episode`] |
 //! | From vectors to a classifier, hyperparameters learned | [`classifier`] |
 
-#![warn(clippy::too_many_arguments, clippy::too_many_lines)]
-
 pub mod classifier;
-pub mod episode;
 mod error;
 pub mod gaussian;
+mod hyper;
 pub mod inference;
 pub mod kernels;
 pub mod likelihoods;
@@ -53,6 +51,7 @@ mod query;
 #[cfg(test)]
 mod renaming;
 pub mod special;
+mod support;
 mod task;
 #[cfg(test)]
 mod testing;
@@ -66,5 +65,7 @@ pub use faer;
 
 pub use error::{Error, Result};
 pub use gaussian::linalg::keep_freed_memory;
+pub use hyper::{Hyper, HyperGradient, Prior};
 pub use query::{Labelled, Query, QueryGradient};
+pub use support::Support;
 pub use task::{Gradient, Standard, Task};

@@ -95,6 +95,12 @@ impl Posterior {
         }
     }
 
+    /// What [`Posterior::from_sites`] needs; an error for a posterior that is no Gaussian with sites.
+    pub fn sites(&self) -> Result<Sites> {
+        let none = Error::Empty { what: "sites of the posterior", needed: 1 };
+        Ok(self.blocks().ok_or(none)?.sites())
+    }
+
     /// q(F) as one Gaussian block with sites for each class, if it is one.
     pub fn blocks(&self) -> Option<&Blocks> {
         match &self.answers {

@@ -15,6 +15,7 @@ mod shared;
 pub mod transfer;
 
 pub use error::{Error, Result};
+pub use gp::deep_kernel::{matrix, row_major};
 pub use method::{GaussianProcess, Method, TrainsOn};
 pub use registry::MethodName;
 pub use settings::{MethodSettings, Settings};

@@ -22,7 +22,7 @@ pub enum TrainsOn {
 #[derive(Debug, Clone, PartialEq)]
 pub struct GaussianProcess {
     /// Kernel, prior mean and temperature.
-    pub hyper: siskin_gp::episode::Hyper,
+    pub hyper: siskin_gp::Hyper,
     /// How the posterior of a task is found.
     pub inference: siskin_gp::inference::Inference,
 }

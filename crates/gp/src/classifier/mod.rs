@@ -13,6 +13,7 @@
 //! # Ok::<(), siskin_gp::Error>(())
 //! ```
 
+mod adapted;
 mod cost;
 mod inputs;
 mod learn;
@@ -20,12 +21,13 @@ mod posterior;
 mod sets;
 mod store;
 
-use crate::episode::{Adapted, Hyper};
+use crate::hyper::Hyper;
 use crate::kernels::Kernel;
 use crate::objective::{LeaveOneOut, leave_one_out};
 use crate::posterior::entropy;
 use crate::quadrature::Precision;
 use crate::{Error, Result};
+use adapted::Adapted;
 use faer::{Mat, MatRef};
 use inputs::{Standardiser, check_features, count_classes, order_of_values};
 pub use learn::Learned;
@@ -262,7 +264,7 @@ impl GpClassifier {
 
     /// The kernel with its learned parameters.
     pub fn fitted_kernel(&self) -> Result<&Kernel> {
-        Ok(&self.model()?.adapted.hyper().kernel)
+        Ok(&self.model()?.adapted.prior().kernel)
     }
 
     /// [`Kernel::correlation`] between the N training points and M points `x` [M, D], [N, M].

@@ -1,8 +1,9 @@
 //! Bound and posterior of each likelihood.
 
+use super::adapted::Adapted;
 use super::{GpClassifier, Inference, Likelihood};
-use crate::episode::{Adapted, Hyper, Support};
 use crate::gaussian::{Digits, Sites};
+use crate::hyper::Hyper;
 use crate::inference::exact::LabelRegression;
 use crate::inference::laplace::Laplace;
 use crate::inference::mean_field::{Collapsed, Effort, Marginals};
@@ -12,6 +13,7 @@ use crate::linalg::sum_any_order;
 use crate::objective::{envelope, leave_one_out};
 use crate::posterior::{Answers, Blocks, Posterior};
 use crate::quadrature::Precision;
+use crate::support::Support;
 use crate::{Gradient, Query, Result, Task};
 use faer::{Mat, Scale};
 use std::sync::atomic::AtomicBool;
@@ -136,7 +138,8 @@ pub(super) fn adapted(
     (x, y, classes): (&Mat<f64>, &[usize], usize),
     guess: Option<Guess<'_>>,
 ) -> Result<Adapted> {
-    let (support, task) = Support::new(x.as_ref(), y, classes, hyper)?;
+    let support = Support::new(x.as_ref(), y, hyper.prior(classes))?;
+    let task = support.task()?;
     let posterior = match settings.likelihood {
         Likelihood::LogisticSoftmax => {
             let start = match guess.filter(|guess| guess.y.len() < task.points()) {
@@ -161,7 +164,8 @@ pub(super) fn restored(
     sites: &Sites,
     bound: f64,
 ) -> Result<Adapted> {
-    let (support, task) = Support::new(x.as_ref(), y, classes, hyper)?;
+    let support = Support::new(x.as_ref(), y, hyper.prior(classes))?;
+    let task = support.task()?;
     let blocks = Blocks::from_sites(&task, sites, Digits::Most)?;
     Ok(Adapted { support, posterior: Posterior::new(Answers::Blocks(blocks), bound, 0, true) })
 }
@@ -169,11 +173,11 @@ pub(super) fn restored(
 impl Guess<'_> {
     /// The posterior of the few, seen from all points: means and variances in units of x.
     fn marginals(&self, settings: &GpClassifier, all: &Support, task: &Task) -> Result<Marginals> {
-        let (few, few_task) = Support::new(self.x.as_ref(), self.y, all.classes, &all.hyper)?;
-        let posterior = logistic_softmax(settings, &few_task, None)?;
-        let kernel = &all.hyper.kernel;
+        let few = Support::new(self.x.as_ref(), self.y, all.prior().clone())?;
+        let posterior = logistic_softmax(settings, &few.task()?, None)?;
+        let kernel = &all.prior().kernel;
         let query = Query {
-            ks: kernel.between(&few.features, &all.features)?.of_classes(all.classes),
+            ks: kernel.between(few.features(), all.features())?.of_classes(task.classes()),
             kss: Mat::from_fn(task.points(), task.classes(), |i, c| task.k()[c][(i, i)]),
             astar: task.a().clone(),
         };

@@ -3,8 +3,8 @@
 use super::inputs::{Standardiser, check_features, count_classes};
 use super::posterior::{adapted, restored};
 use super::{GpClassifier, Inference, Learned, Likelihood, Model};
-use crate::episode::Hyper;
 use crate::gaussian::Sites;
+use crate::hyper::Hyper;
 use crate::kernels::Kernel;
 use crate::{Error, Result};
 use faer::Mat;
@@ -73,7 +73,7 @@ impl GpClassifier {
             likelihood: name_of(&Likelihood::NAMED, &self.likelihood),
             inference: name_of(&Inference::NAMED, &self.inference),
             standardise: self.standardise,
-            kernel: model.adapted.hyper().kernel.clone(),
+            kernel: model.adapted.prior().kernel.clone(),
             learned: model.learned.clone(),
             checksum: String::new(),
         };

@@ -15,7 +15,7 @@ use crate::{Gradient, Query, Result, Standard, Task};
 use faer::Mat;
 use rand::RngExt;
 use rand_distr::StandardNormal;
-use siskin_random::chain_stream;
+use siskin_random::stream;
 
 /// The Gaussian approximation at the mode, in units of x = f / tau.
 #[derive(Debug, Clone)]
@@ -210,7 +210,7 @@ pub fn softmax_probabilities(latent: &Latent) -> Result<Mat<f64>> {
     let mut probs = Mat::zeros(mean.nrows(), c);
     for (i, cov) in latent.cov.iter().enumerate() {
         let root = root(cov)?;
-        let mut rng = chain_stream(0, "softmax", i as u64);
+        let mut rng = stream(0, "softmax", i as u64);
         for _ in 0..DRAWS / 2 {
             let z: Vec<f64> = (0..c).map(|_| rng.sample(StandardNormal)).collect();
             let shift = mul_vec(&root, &z);

@@ -5,13 +5,16 @@
 //! the start of every epoch; here one Adam lasts the whole training.
 
 use crate::error::Result;
-use crate::gp::deep_kernel::{DeepKernel, FeatureNorm, GpHead, Labelled, Slots, named_scales, row_major};
+use crate::gp::deep_kernel::{DeepKernel, FeatureNorm, GpHead, Slots, matrix, named_scales, row_major};
 use crate::settings::{Check, Settings};
 use crate::shared::state::State;
 use crate::{Episode, Features, Method, Prediction, Rates, Scores, Setup, Task};
 use serde::{Deserialize, Serialize};
-use siskin_gp::inference::exact::{LabelRegression, largest_target_probabilities};
+use siskin_gp::inference::Inference;
 use siskin_gp::kernels::{Cosine, Kernel, Linear};
+use siskin_gp::objective::Objective;
+use siskin_gp::quadrature::Precision;
+use siskin_gp::{Prior, Support};
 use siskin_nn::HeadLoss;
 
 /// The kernel, and whether the features are normalised before it.
@@ -122,28 +125,26 @@ impl DktHead {
         Ok(DktHead { config: config.clone(), way, norm, kernel, means })
     }
 
-    /// The prior mean of each of `way` classes.
-    fn class_means(&self, way: usize) -> Vec<f64> {
-        if self.means.len() == 1 { vec![self.means[0]; way] } else { self.means.clone() }
+    /// Labelled features of `way` classes with the prior of their regressions.
+    fn support(&self, features: &Features, labels: &[usize], way: usize) -> Result<Support> {
+        let means = if self.means.len() == 1 { vec![self.means[0]; way] } else { self.means.clone() };
+        let prior = Prior { kernel: self.kernel.clone(), means, tau: 1.0 };
+        Ok(Support::new(matrix(features), labels, prior)?)
     }
 
     /// Means of the classes' regressions at the queries, [Q, C], and the probabilities that follow from them.
     pub(crate) fn answer(&self, task: &Task<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
         let &Task { labels, way, .. } = task;
-        let (support, query) = (task.support.features()?, task.query.features()?);
         for (key, slots) in [("dkt.output_scale", self.config.output_scale), ("dkt.mean", self.config.mean)] {
             slots.check_way(key, self.way, way)?;
         }
-        let means = self.class_means(way);
-        let labelled = Labelled { kernel: &self.kernel, features: support, labels, means: &means, tau: 1.0 };
-        let regression = LabelRegression::new(&labelled.task()?, self.config.noise)?;
-        let latent = regression.latent(&labelled.query(query)?)?;
-        let scores = Scores { values: row_major(&latent.mean), way };
+        let support = self.support(task.support.features()?, labels, way)?;
+        let regression = Inference::Exact { noise: self.config.noise }.posterior(&support.task()?)?;
+        let query = support.query(matrix(task.query.features()?))?;
+        let scores = Scores { values: row_major(&regression.latent(&query)?.mean), way };
         let probabilities = match self.config.probabilities {
             DktProbabilities::Published => scores.softmax(),
-            DktProbabilities::LargestTarget => {
-                row_major(&largest_target_probabilities(&latent, self.config.noise))
-            }
+            DktProbabilities::LargestTarget => row_major(&regression.probs(&query, Precision::Standard)?),
         };
         Ok((scores.values, probabilities))
     }
@@ -189,18 +190,17 @@ impl GpHead for DktHead {
         let (way, noise, labels) = (episode.way, self.config.noise, episode.labels);
         let normalised = self.norm.as_mut().map(|norm| norm.train(features)).transpose()?;
         let seen = normalised.as_ref().map_or(features, |(normal, _)| normal);
-        let means = self.class_means(way);
-        let labelled = Labelled { kernel: &self.kernel, features: seen, labels, means: &means, tau: 1.0 };
-        let answer =
-            labelled.over_all_rows(|task| Ok(LabelRegression::new(task, noise)?.log_likelihood()))?;
+        let points = self.support(seen, labels, way)?;
+        let answer = Objective::LabelRegression { noise }.value_and_gradient(&points)?;
         let scale = -1.0 / (features.rows as f64 * way as f64);
         let mut dhyper = match self.means.len() {
-            1 => vec![answer.means.iter().sum()],
-            _ => answer.means,
+            1 => vec![answer.hyper.means.iter().sum()],
+            _ => answer.hyper.means,
         };
-        dhyper.extend(answer.kernel.raw_scale.iter().chain(&answer.kernel.raw_shape));
+        let kernel = answer.hyper.kernel;
+        dhyper.extend(kernel.raw_scale.iter().chain(&kernel.raw_shape));
         dhyper.iter_mut().for_each(|d| *d *= scale);
-        let mut dfeatures: Vec<f64> = answer.features.iter().map(|d| scale * d).collect();
+        let mut dfeatures: Vec<f64> = row_major(&answer.features).iter().map(|d| scale * d).collect();
         if let (Some(norm), Some((_, tape))) = (&self.norm, &normalised) {
             let back = norm.back(tape, dfeatures);
             dfeatures = back.features;

@@ -3,15 +3,16 @@
 use super::case::{DOUBLE, Laid};
 use super::{Case, Comparison, Mismatch};
 use crate::Scores;
-use crate::gp::cdkt::released::{self, Labels};
-use crate::gp::deep_kernel::{Labelled, matrix, row_major};
+use crate::gp::cdkt::released;
+use crate::gp::deep_kernel::{matrix, row_major};
 use faer::Mat;
-use siskin_gp::episode::{Hyper, Objective, value_and_gradient};
-use siskin_gp::inference::released::ReleasedStart;
+use siskin_gp::inference::released::{ReleasedPosterior, ReleasedStart};
 use siskin_gp::kernels::{AnyForm, Cosine, Kernel, Rbf};
+use siskin_gp::objective::Objective;
 use siskin_gp::objective::released::{Carry, Draw};
 use siskin_gp::objective::released_predictive::ReleasedEpisode;
 use siskin_gp::quadrature::Precision;
+use siskin_gp::{Hyper, Support};
 
 /// Kernel with its raw parameters, prior mean and temperature.
 fn hyper(case: &Case<'_>) -> Result<Hyper, Mismatch> {
@@ -80,7 +81,8 @@ pub(super) fn check_ml(case: &Case<'_>) -> Result<Comparison, Mismatch> {
         let laid = laid(case, &episode)?;
         let (carry, draw) = start(&episode, way)?;
         let objective = Objective::Released { carry, draw, steps };
-        let found = value_and_gradient(matrix(&laid.features), &laid.labels, way, &hyper, &objective)?;
+        let points = Support::new(matrix(&laid.features), &laid.labels, hyper.prior(way))?;
+        let found = objective.value_and_gradient(&points)?;
         let minus = |values: &[f64]| values.iter().map(|v| -v).collect::<Vec<f64>>();
         compare.close("loss", &[-found.value], &[episode.number("loss")?], DOUBLE)?;
         compare.close(
@@ -118,8 +120,8 @@ pub(super) fn check_pl(case: &Case<'_>) -> Result<Comparison, Mismatch> {
         let steps = case.count("steps")?;
         let drawn =
             ReleasedEpisode { support: &support, carry: &carry, draw: &draw, normals: &normals, steps };
-        let labels = Labels { labels: &laid.labels, way };
-        let (found, outcome) = released::predictive(&hyper, &laid.features, labels, drawn)?;
+        let points = Support::new(matrix(&laid.features), &laid.labels, hyper.prior(way))?;
+        let (found, outcome) = released::predictive(&points, drawn)?;
         let scale = -1.0 / laid.labels.len() as f64;
         let scaled = |values: &[f64]| values.iter().map(|v| scale * v).collect::<Vec<f64>>();
         compare.close(
@@ -172,26 +174,18 @@ pub(super) fn check_predict(case: &Case<'_>) -> Result<Comparison, Mismatch> {
         mu: by_class(case, "mu0", way)?,
         variance: case.number("v0")?,
     };
-    let given = Labels { labels: &labels, way };
-    let posterior = released::posterior(&hyper, given, &support, &start, case.count("steps")?)?;
+    let support = Support::new(matrix(&support), &labels, hyper.prior(way))?;
+    let posterior = ReleasedPosterior::new(&support.task()?, &start, case.count("steps")?)?;
     let mut compare = Comparison::default();
     compare.close("support_mu", &class_major(&posterior.mu()), &case.values("support_mu")?, DOUBLE)?;
     let sigmas: Vec<Mat<f64>> = (0..way).map(|c| posterior.sigma(c)).collect();
     compare.close("support_sigma", &all_rows(&sigmas), &case.values("support_sigma")?, DOUBLE)?;
 
-    let means = vec![hyper.mean; way];
-    let labelled = Labelled {
-        kernel: &hyper.kernel,
-        features: &support,
-        labels: &labels,
-        means: &means,
-        tau: hyper.tau,
-    };
-    let queries = labelled.query(&query)?;
+    let queries = support.query(matrix(&query))?;
     let latent = posterior.latent(&queries)?;
     compare.close("predictive_mean", &class_major(&latent.mean), &case.values("predictive_mean")?, DOUBLE)?;
     compare.close("predictive_var", &class_major(&latent.var), &case.values("predictive_var")?, DOUBLE)?;
-    let own = released::own_kernels(&hyper, &query, way)?;
+    let own = hyper.kernel.within(&hyper.kernel.features(matrix(&query))?)?.of_classes(way);
     let factors = (0..way)
         .map(|c| Ok(lower_half(&posterior.joint_factor(&queries, c, &own[c])?)))
         .collect::<Result<Vec<_>, Mismatch>>()?;

@@ -1,15 +1,16 @@
 //! `ove.json` and `ls_gibbs.json`: losses and predictions of the sampled Gaussian processes for given augmentation variables, of
 //! `methods/ove_polya_gamma_gp.py` and `methods/logistic_softmax_gp.py`.
 
-use super::case::{DOUBLE, Laid};
+use super::case::DOUBLE;
 use super::{Case, Comparison, Mismatch};
-use crate::Scores;
-use crate::gp::deep_kernel::{Labelled, LabelledGradient, row_major};
+use crate::gp::deep_kernel::{matrix, row_major};
+use crate::{Features, Scores};
 use faer::Mat;
-use siskin_gp::Task;
 use siskin_gp::inference::gibbs::{LogisticSoftmaxGibbs, OneVsEachGibbs};
 use siskin_gp::inference::one_vs_each::Differences;
 use siskin_gp::kernels::{AnyForm, Cosine, Kernel, Rbf, softplus_slope};
+use siskin_gp::objective::EpisodeGradient;
+use siskin_gp::{Hyper, Support, Task};
 
 /// The released code's smallest omega.
 const CLAMP: f64 = 1e-6;
@@ -29,13 +30,13 @@ fn check_gradient(
     compare: &mut Comparison,
     kernel: &Kernel,
     part: &Case<'_>,
-    found: &LabelledGradient,
+    found: &EpisodeGradient,
 ) -> Result<(), Mismatch> {
     // From the raw number of softplus to the logarithm of the output scale.
     let log_slope = kernel.scale(0) / softplus_slope(kernel.raw_scale[0]);
     compare.close("loss", &[found.value], &[part.number("loss")?], DOUBLE)?;
-    compare.close("dfeatures", &found.features, &part.values("dfeatures")?, DOUBLE)?;
-    let dscale = found.kernel.raw_scale[0] * log_slope;
+    compare.close("dfeatures", &row_major(&found.features), &part.values("dfeatures")?, DOUBLE)?;
+    let dscale = found.hyper.kernel.raw_scale[0] * log_slope;
     compare.close("dlog_scale", &[dscale], &[part.number("dlog_scale")?], DOUBLE)
 }
 
@@ -45,8 +46,14 @@ fn chains(part: &Case<'_>, field: &str, count: usize) -> Result<Vec<Vec<f64>>, M
     Ok(values.chunks_exact((values.len() / count.max(1)).max(1)).map(<[f64]>::to_vec).collect())
 }
 
-fn labelled<'a>(kernel: &'a Kernel, laid: &'a Laid, means: &'a [f64]) -> Labelled<'a> {
-    Labelled { kernel, features: &laid.features, labels: &laid.labels, means, tau: 1.0 }
+/// All rows of an episode, or its support alone: with prior mean 0 and temperature 1.
+fn labelled(
+    kernel: &Kernel,
+    (features, labels): (&Features, &[usize]),
+    way: usize,
+) -> Result<Support, Mismatch> {
+    let hyper = Hyper { kernel: kernel.clone(), mean: 0.0, tau: 1.0 };
+    Ok(Support::new(matrix(features), labels, hyper.prior(way))?)
 }
 
 /// The chains of one-vs-each with the file's omega: point by point, for each the other classes ascending.
@@ -62,13 +69,12 @@ fn ove_chains(task: &Task, omega: &[Vec<f64>]) -> siskin_gp::Result<OneVsEachGib
 
 pub(super) fn check_ove(case: &Case<'_>) -> Result<Comparison, Mismatch> {
     let (kernel, laid, count) = (kernel(case)?, case.episode()?, case.count("chains")?);
-    let means = vec![0.0; laid.way];
-    let all = labelled(&kernel, &laid, &means);
+    let all = labelled(&kernel, (&laid.features, &laid.labels), laid.way)?;
     let mut compare = Comparison::default();
 
     let marginal = case.part("marginal")?;
     let omega = chains(&marginal, "omega", count)?;
-    let found = all.over_all_rows(|task| Ok(ove_chains(task, &omega)?.marginal_likelihood()))?;
+    let found = all.through_kernel(|task| Ok(ove_chains(task, &omega)?.marginal_likelihood()))?;
     check_gradient(&mut compare, &kernel, &marginal, &found)?;
     let task = all.task()?;
     let of_chain = |omega: &Vec<f64>| -> siskin_gp::Result<f64> {
@@ -80,7 +86,7 @@ pub(super) fn check_ove(case: &Case<'_>) -> Result<Comparison, Mismatch> {
 
     // f given the first chain: the prediction at the points themselves.
     let first = ove_chains(&task, &omega[..1])?;
-    let own = all.query(&laid.features)?;
+    let own = all.query(matrix(&laid.features))?;
     let at: Vec<(Vec<f64>, Mat<f64>)> =
         (0..task.points()).map(|i| first.latent_of_chain(0, &own, i)).collect::<siskin_gp::Result<_>>()?;
     let mean: Vec<f64> = (0..laid.way).flat_map(|c| at.iter().map(move |(mean, _)| mean[c])).collect();
@@ -100,13 +106,13 @@ pub(super) fn check_ove(case: &Case<'_>) -> Result<Comparison, Mismatch> {
 
     let predictive = case.part("predictive")?;
     let omega = chains(&predictive, "omega", count)?;
-    let found = all.given_support(&laid.support, &laid.query, |task, query, y| {
+    let found = all.through_kernel_given(&laid.support, |task, query, y| {
         ove_chains(task, &omega)?.predictive_likelihood(query, y)
     })?;
     check_gradient(&mut compare, &kernel, &predictive, &found)?;
     let ((support, labels), (query, _)) = (laid.rows(&laid.support), laid.rows(&laid.query));
-    let given = Labelled { features: &support, labels: &labels, ..all };
-    let (run, query) = (ove_chains(&given.task()?, &omega)?, given.query(&query)?);
+    let given = labelled(&kernel, (&support, &labels), laid.way)?;
+    let (run, query) = (ove_chains(&given.task()?, &omega)?, given.query(matrix(&query))?);
     let (mut latent_mean, mut latent_cov, mut likelihood) = (Vec::new(), Vec::new(), Vec::new());
     for chain in 0..count {
         for i in 0..laid.query.len() {
@@ -158,20 +164,19 @@ fn joined(task: &Task, part: &Case<'_>, count: usize) -> siskin_gp::Result<Logis
 
 pub(super) fn check_ls(case: &Case<'_>) -> Result<Comparison, Mismatch> {
     let (kernel, laid, count) = (kernel(case)?, case.episode()?, case.count("chains")?);
-    let means = vec![0.0; laid.way];
-    let all = labelled(&kernel, &laid, &means);
+    let all = labelled(&kernel, (&laid.features, &laid.labels), laid.way)?;
     let mut compare = Comparison::default();
 
     let marginal = case.part("marginal")?;
     let task = all.task()?;
     let parts = ls_chains(&task, &marginal, count)?;
-    let found = all.over_all_rows(|task| Ok(joined(task, &marginal, count)?.marginal_likelihood()))?;
+    let found = all.through_kernel(|task| Ok(joined(task, &marginal, count)?.marginal_likelihood()))?;
     check_gradient(&mut compare, &kernel, &marginal, &found)?;
     let points = task.points() as f64;
     let log_marginal: Vec<f64> =
         parts.iter().map(|chain| -points * chain.marginal_likelihood().value).collect();
     compare.close("log_marginal", &log_marginal, &marginal.values("log_marginal")?, DOUBLE)?;
-    let own = all.query(&laid.features)?;
+    let own = all.query(matrix(&laid.features))?;
     let (mut mean, mut var) = (Vec::new(), Vec::new());
     for chain in &parts {
         let latent = chain.latent(&own)?;
@@ -185,13 +190,13 @@ pub(super) fn check_ls(case: &Case<'_>) -> Result<Comparison, Mismatch> {
 
     let predictive = case.part("predictive")?;
     let normals = normals(&predictive, count, laid.query.len(), laid.way)?;
-    let found = all.given_support(&laid.support, &laid.query, |task, query, y| {
+    let found = all.through_kernel_given(&laid.support, |task, query, y| {
         joined(task, &predictive, count)?.predictive_likelihood_with(query, y, &normals)
     })?;
     check_gradient(&mut compare, &kernel, &predictive, &found)?;
     let ((support, labels), (query, _)) = (laid.rows(&laid.support), laid.rows(&laid.query));
-    let given = Labelled { features: &support, labels: &labels, ..all };
-    let (task, query) = (given.task()?, given.query(&query)?);
+    let given = labelled(&kernel, (&support, &labels), laid.way)?;
+    let (task, query) = (given.task()?, given.query(matrix(&query))?);
     let (mut latent_mean, mut latent_cov) = (Vec::new(), Vec::new());
     for chain in ls_chains(&task, &predictive, count)? {
         let latent = chain.latent(&query)?;

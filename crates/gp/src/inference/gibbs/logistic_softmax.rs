@@ -15,7 +15,7 @@ use crate::{Gradient, Query, QueryGradient, Result, Standard, Task};
 use faer::Mat;
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, Poisson, StandardNormal};
-use siskin_random::chain_stream;
+use siskin_random::stream;
 
 /// Above this rate a Poisson variable is drawn as a normal one (skewness 1e-6).
 const NORMAL_ABOVE: f64 = 1e12;
@@ -66,7 +66,7 @@ impl LogisticSoftmaxGibbs {
         let prior = Prior::new(&x.k)?;
         let mut chains = Vec::with_capacity(settings.chains);
         for index in 0..settings.chains {
-            let mut rng = chain_stream(settings.seed, "gibbs", index as u64);
+            let mut rng = stream(settings.seed, "gibbs", index as u64);
             let mut lambda = vec![1.0; x.points()];
             let mut latent = prior.draw(&x.a, &mut rng);
             let mut sites = None;
@@ -384,7 +384,7 @@ mod tests {
         let prior = Prior::new(&x.k).unwrap();
         (0..3)
             .map(|i| {
-                let mut rng = chain_stream(seed, "gibbs", i);
+                let mut rng = stream(seed, "gibbs", i);
                 let latent = prior.draw(&x.a, &mut rng);
                 auxiliaries(x.y, &latent, &mut rng).unwrap()
             })

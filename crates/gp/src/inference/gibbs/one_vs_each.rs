@@ -17,7 +17,7 @@ use crate::{Gradient, Query, QueryGradient, Result, Standard, Task};
 use faer::Mat;
 use rand::Rng;
 use rand_distr::Distribution;
-use siskin_random::chain_stream;
+use siskin_random::stream;
 
 /// The chains of one task after their last sweep.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ impl OneVsEachGibbs {
         let (psi, prior) = (Psi::new(task), Prior::new(&k)?);
         let mut chains = Vec::with_capacity(settings.chains);
         for index in 0..settings.chains {
-            let mut rng = chain_stream(settings.seed, "gibbs", index as u64);
+            let mut rng = stream(settings.seed, "gibbs", index as u64);
             let mut draw = psi.differences.apply(&prior.draw(&a, &mut rng));
             let mut omega = draw_omega(&draw, &mut rng)?;
             for _ in 1..settings.sweeps {

@@ -3,9 +3,8 @@
 use crate::error::{Error, Result};
 use crate::shared::state::State;
 use faer::Mat;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
 use siskin_gp::objective::released::{Carry, Draw};
+use siskin_random::stream;
 
 /// The warm start of `objective = "released"`.
 #[derive(Debug, Clone, Default)]
@@ -18,9 +17,7 @@ pub struct Carried {
 impl Carried {
     /// The start of the next episode. A task of another shape than the last begins afresh, as the first one does.
     pub fn next(&self, seed: u64, points: usize, classes: usize) -> (Carry, Draw) {
-        // Key and stream of its own: no other part of a run draws from it.
-        let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x7265_6c65_6173_6564);
-        rng.set_stream(self.draws);
+        let mut rng = stream(seed, "released", self.draws);
         let draw = Draw::new(points, classes, &mut rng);
         let fits = self.carry.as_ref().filter(|c| c.mu.nrows() == points && c.mu.ncols() == classes);
         let carry = fits.cloned().unwrap_or_else(|| Carry::first(points, classes, &mut rng));

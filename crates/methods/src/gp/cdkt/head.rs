@@ -1,7 +1,7 @@
 //! The Gaussian-process head: loss and gradients of an episode's features, and predictions from support features.
 
 use super::carried::Carried;
-use super::released::{self, Labels};
+use super::released;
 use super::scalars::{Learned, Parametrisation};
 use super::settings::{CdktSettings, InferenceName, ObjectiveName};
 use crate::error::{Error, Result};
@@ -10,13 +10,14 @@ use crate::shared::notice;
 use crate::shared::state::State;
 use crate::{Episode, Features, GaussianProcess, LatentGaussians, Notice, Prediction, Purpose, Task, select};
 use faer::Mat;
-use siskin_gp::episode::{Hyper, Objective, adapt, value_and_gradient};
 use siskin_gp::inference::Inference;
 use siskin_gp::inference::mean_field::{Stop, Updates};
 use siskin_gp::inference::natural::NaturalOptions;
+use siskin_gp::inference::released::ReleasedPosterior;
 use siskin_gp::kernels::Kernel;
-use siskin_gp::objective::released_predictive::ReleasedEpisode;
+use siskin_gp::objective::{Objective, released_predictive::ReleasedEpisode};
 use siskin_gp::quadrature::Precision;
+use siskin_gp::{Hyper, Support};
 use siskin_nn::HeadLoss;
 
 /// Images of an episode by which a dead kernel is noticed.
@@ -103,12 +104,8 @@ impl CdktHead {
             normals: &normals,
             steps: self.config.steps,
         };
-        let (answer, outcome) = released::predictive(
-            &self.hyper,
-            features,
-            Labels { labels: episode.labels, way: episode.way },
-            drawn,
-        )?;
+        let labelled = Support::new(matrix(features), episode.labels, self.hyper.prior(episode.way))?;
+        let (answer, outcome) = released::predictive(&labelled, drawn)?;
         self.carried.advance(Some(outcome.carry));
         let points = features.rows as f64;
         let dhyper =
@@ -177,8 +174,8 @@ impl GpHead for CdktHead {
             return self.released_predictive(features, episode);
         }
         let objective = self.objective(episode.support, features.rows, episode.way)?;
-        let answer =
-            value_and_gradient(matrix(features), episode.labels, episode.way, &self.hyper, &objective)?;
+        let labelled = Support::new(matrix(features), episode.labels, self.hyper.prior(episode.way))?;
+        let answer = objective.value_and_gradient(&labelled)?;
         let points = match self.config.objective {
             ObjectiveName::Predictive => episode.query.len(),
             _ => features.rows,
@@ -198,19 +195,14 @@ impl GpHead for CdktHead {
             slots.check_way(key, self.way, way)?;
         }
         let GaussianProcess { hyper, inference } = self.process_for(task.purpose);
-        let (support, query) = (task.support.features()?, task.query.features()?);
+        let support = Support::new(matrix(task.support.features()?), labels, hyper.prior(way))?;
+        let query = support.query(matrix(task.query.features()?))?;
         let latent = match self.config.test_inference {
             InferenceName::Released => {
                 let start = released::start(self.seed, task.index, labels.len(), way);
-                released::latent(
-                    &hyper,
-                    Labels { labels, way },
-                    (support, query),
-                    &start,
-                    self.config.test_steps,
-                )?
+                ReleasedPosterior::new(&support.task()?, &start, self.config.test_steps)?.latent(&query)?
             }
-            _ => adapt(matrix(support), labels, way, &hyper, &inference)?.latent(matrix(query))?,
+            _ => inference.posterior(&support.task()?)?.latent(&query)?,
         };
         let probabilities = row_major(&latent.probs(Precision::Standard)?);
         let latent = LatentGaussians {

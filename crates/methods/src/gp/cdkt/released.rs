@@ -1,22 +1,14 @@
 //! Training by the predictive likelihood and prediction at test as the paper's released code has them.
 
+use crate::Episode;
 use crate::error::Result;
-use crate::gp::deep_kernel::{Labelled, matrix};
-use crate::{Episode, Features};
-use faer::{Mat, MatRef};
+use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
-use siskin_gp::episode::{EpisodeGradient, Hyper, HyperGradient};
-use siskin_gp::inference::released::{ReleasedPosterior, ReleasedStart};
+use siskin_gp::Support;
+use siskin_gp::inference::released::ReleasedStart;
+use siskin_gp::objective::EpisodeGradient;
 use siskin_gp::objective::released_predictive::{ReleasedEpisode, ReleasedPredictive, released_predictive};
-use siskin_gp::posterior::Latent;
 use siskin_nn::stream;
-
-/// Labels and the number of classes they count.
-#[derive(Clone, Copy)]
-pub(crate) struct Labels<'a> {
-    pub labels: &'a [usize],
-    pub way: usize,
-}
 
 /// The rows that the released code takes for its support: the first `way * shot` rows of a batch that is laid out class by
 /// class, in each class the support first. They are rows of the first class or two, most of them queries.
@@ -38,67 +30,19 @@ pub(crate) fn start(seed: u64, index: u64, points: usize, way: usize) -> Release
     ReleasedStart::new(points, way, &mut stream(seed, "released prediction", index))
 }
 
-/// The released predictive likelihood of all rows, taken back to features and hyperparameters.
+/// The released predictive likelihood of all points, taken back to features and hyperparameters.
 pub(crate) fn predictive(
-    hyper: &Hyper,
-    features: &Features,
-    Labels { labels, way }: Labels<'_>,
+    points: &Support,
     drawn: ReleasedEpisode<'_>,
 ) -> Result<(EpisodeGradient, ReleasedPredictive)> {
-    let means = vec![hyper.mean; way];
-    let labelled = Labelled { kernel: &hyper.kernel, features, labels, means: &means, tau: hyper.tau };
     let mut outcome = None;
-    let answer = labelled.over_all_rows(|task| {
+    let answer = points.through_kernel(|task| {
         let found = released_predictive(task, drawn)?;
         let gradient = found.gradient.clone();
         outcome = Some(found);
         Ok(gradient)
     })?;
-    let outcome = outcome.expect("the objective was evaluated");
-    let features = MatRef::from_row_major_slice(&answer.features, labels.len(), features.dim).to_owned();
-    let hyper =
-        HyperGradient { kernel: answer.kernel, mean: answer.means.iter().sum(), log_tau: answer.log_tau };
-    let gradient = EpisodeGradient { value: answer.value, features, hyper, converged: true, carry: None };
-    Ok((gradient, outcome))
-}
-
-/// The posterior of a support as the released code finds it at test.
-pub(crate) fn posterior(
-    hyper: &Hyper,
-    Labels { labels, way }: Labels<'_>,
-    support: &Features,
-    start: &ReleasedStart,
-    steps: usize,
-) -> Result<ReleasedPosterior> {
-    let means = vec![hyper.mean; way];
-    let labelled =
-        Labelled { kernel: &hyper.kernel, features: support, labels, means: &means, tau: hyper.tau };
-    Ok(ReleasedPosterior::new(&labelled.task()?, start, steps)?)
-}
-
-/// Latent Gaussians at the queries, given the support.
-pub(crate) fn latent(
-    hyper: &Hyper,
-    labels: Labels<'_>,
-    (support, query): (&Features, &Features),
-    start: &ReleasedStart,
-    steps: usize,
-) -> Result<Latent> {
-    let means = vec![hyper.mean; labels.way];
-    let labelled = Labelled {
-        kernel: &hyper.kernel,
-        features: support,
-        labels: labels.labels,
-        means: &means,
-        tau: hyper.tau,
-    };
-    Ok(posterior(hyper, labels, support, start, steps)?.latent(&labelled.query(query)?)?)
-}
-
-/// The kernel matrices of each class among some rows, [Q, Q].
-pub(crate) fn own_kernels(hyper: &Hyper, rows: &Features, way: usize) -> Result<Vec<Mat<f64>>> {
-    let z = hyper.kernel.features(matrix(rows))?;
-    Ok(hyper.kernel.within(&z)?.of_classes(way))
+    Ok((answer, outcome.expect("the objective was evaluated")))
 }
 
 #[cfg(test)]

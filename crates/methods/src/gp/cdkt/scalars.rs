@@ -2,8 +2,8 @@
 
 use crate::gp::deep_kernel::named_scales;
 use serde::{Deserialize, Serialize};
-use siskin_gp::episode::{Hyper, HyperGradient};
 use siskin_gp::kernels::{Kernel, inverse_softplus, softplus_slope};
+use siskin_gp::{Hyper, HyperGradient};
 
 /// In which numbers the scalars are learned. It decides how far one step of the optimiser takes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -195,7 +195,7 @@ mod tests {
         };
         let mean = 0.5 * (0.5 * hyper.mean).cos() * hyper.tau;
         let log_tau = (0.5 * hyper.mean).sin() * hyper.tau;
-        (value, HyperGradient { kernel: kernel_gradient, mean, log_tau })
+        (value, HyperGradient { kernel: kernel_gradient, mean, means: vec![mean], log_tau })
     }
 
     #[test]

@@ -7,13 +7,12 @@ mod feature_norm;
 mod fit;
 #[cfg(test)]
 pub(crate) mod golden;
-mod labelled;
 mod rows;
 mod sampled;
 
 pub(crate) use feature_norm::FeatureNorm;
-pub(crate) use labelled::{Labelled, LabelledGradient};
-pub(crate) use rows::{matrix, named_scales, row_major};
+pub(crate) use rows::named_scales;
+pub use rows::{matrix, row_major};
 pub(crate) use sampled::Sampling;
 pub use sampled::{SampledHead, SampledObjective, SampledProbabilities};
 

@@ -5,12 +5,12 @@ use faer::{Mat, MatRef};
 use siskin_gp::kernels::Kernel;
 
 /// Features as the Gaussian process takes them, [rows, dim].
-pub(crate) fn matrix(features: &Features) -> MatRef<'_, f64> {
+pub fn matrix(features: &Features) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(&features.values, features.rows, features.dim)
 }
 
 /// The entries of a matrix row by row.
-pub(crate) fn row_major(m: &Mat<f64>) -> Vec<f64> {
+pub fn row_major(m: &Mat<f64>) -> Vec<f64> {
     (0..m.nrows()).flat_map(|i| (0..m.ncols()).map(move |j| m[(i, j)])).collect()
 }
 

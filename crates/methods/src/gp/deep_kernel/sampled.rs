@@ -8,13 +8,15 @@ use crate::shared::state::State;
 use crate::{Episode, Error, Features, Prediction, Purpose, Task};
 use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};
-use siskin_gp::episode::{Adapted, Hyper, Objective, adapt, value_and_gradient};
 use siskin_gp::inference::Inference;
 use siskin_gp::inference::gibbs::{Chains, SampledLikelihood, Sampler};
 use siskin_gp::kernels::{Cosine, Kernel, softplus_slope};
+use siskin_gp::objective::Objective;
+use siskin_gp::posterior::Posterior;
 use siskin_gp::quadrature::Precision;
+use siskin_gp::{Hyper, Query, Support};
 use siskin_nn::HeadLoss;
-use siskin_random::chain_stream;
+use siskin_random::stream;
 
 /// What training maximises, by Gibbs sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,15 +73,15 @@ impl SampledHead {
 
     /// The chains of purpose `name` number `index`: never the random numbers of another purpose or number.
     fn sampler(&self, name: &str, index: u64, sweeps: usize) -> Sampler {
-        let seed = chain_stream(self.seed, name, index).next_u64();
+        let seed = stream(self.seed, name, index).next_u64();
         let chains = Chains { chains: self.sampling.chains, sweeps, seed };
         Sampler { likelihood: self.sampling.likelihood, chains, released: self.sampling.as_released }
     }
 
-    fn probabilities(&self, sampled: &Adapted, query: &Features, way: usize) -> Result<Vec<f64>> {
+    fn probabilities(&self, sampled: &Posterior, query: &Query, way: usize) -> Result<Vec<f64>> {
         let mut p = row_major(&match self.sampling.probabilities {
-            SampledProbabilities::Published => sampled.published_probs(matrix(query))?,
-            SampledProbabilities::Expected => sampled.probs(matrix(query), Precision::Standard)?,
+            SampledProbabilities::Published => sampled.published_probs(query)?,
+            SampledProbabilities::Expected => sampled.probs(query, Precision::Standard)?,
         });
         // The integrals are right to 1e-7 each; their sum is made 1 to rounding.
         for row in p.chunks_exact_mut(way) {
@@ -118,7 +120,8 @@ impl GpHead for SampledHead {
                 (Objective::SampledPredictive { sampler, support }, episode.query.len())
             }
         };
-        let answer = value_and_gradient(matrix(features), episode.labels, way, &self.hyper, &objective)?;
+        let labelled = Support::new(matrix(features), episode.labels, self.hyper.prior(way))?;
+        let answer = objective.value_and_gradient(&labelled)?;
         let scale = -1.0 / points as f64;
         let dfeatures = row_major(&answer.features).iter().map(|d| scale * d).collect();
         let kernel = &self.hyper.kernel;
@@ -137,8 +140,10 @@ impl GpHead for SampledHead {
             _ => self.sampling.test_sweeps,
         };
         let sampler = self.sampler("prediction", fingerprint(support, labels), sweeps);
-        let sampled = adapt(matrix(support), labels, way, &self.hyper, &Inference::Gibbs(sampler))?;
-        Ok(Prediction { probabilities: self.probabilities(&sampled, query, way)?, way, latent: None })
+        let support = Support::new(matrix(support), labels, self.hyper.prior(way))?;
+        let sampled = Inference::Gibbs(sampler).posterior(&support.task()?)?;
+        let query = support.query(matrix(query))?;
+        Ok(Prediction { probabilities: self.probabilities(&sampled, &query, way)?, way, latent: None })
     }
 
     fn save(&self, state: &mut State) {
@@ -216,7 +221,8 @@ mod tests {
         let slope = (raw_at(0.4 + 1e-5) - raw_at(0.4 - 1e-5)) / 2e-5;
         head.put_learned(&[0.4]);
         let objective = Objective::SampledMarginal(head.sampler("training", 0, 1));
-        let answer = value_and_gradient(matrix(&features), &labels, 2, &head.hyper, &objective).unwrap();
+        let labelled = Support::new(matrix(&features), &labels, head.hyper.prior(2)).unwrap();
+        let answer = objective.value_and_gradient(&labelled).unwrap();
         let wanted = -answer.hyper.kernel.raw_scale[0] / 8.0 * slope;
         let got = head.loss(&features, &episode(&labels)).unwrap().dhyper[0];
         assert!((got - wanted).abs() < 1e-8 * wanted.abs(), "{got} {wanted}");
