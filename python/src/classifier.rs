@@ -32,6 +32,7 @@ impl Classifier {
     /// Learns from `x` [N, D] and labels `y` in 0..C.
     #[staticmethod]
     #[pyo3(signature = (x, y, *, kernel, likelihood, inference, standardise, prior_mean, tau, learn, learn_points))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of a Python function")]
     fn fit(
         py: Python<'_>,
         x: PyReadonlyArray2<'_, f64>,

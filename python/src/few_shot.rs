@@ -138,6 +138,7 @@ impl Network {
     /// Of each image the classes of its conformal set, and whether it is none of them; then what of the rules cannot be
     /// honoured.
     #[pyo3(signature = (task, images, *, level, abstain, min_probability))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of a Python function")]
     fn decisions(
         &self,
         py: Python<'_>,

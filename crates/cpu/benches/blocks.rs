@@ -1,7 +1,9 @@
 //! Each block of Conv4 at 84 and 28 pixels: `cargo bench -p siskin-cpu`. Five images a batch; times scale with it.
 
 use divan::Bencher;
-use siskin_cpu::{Activations, Block, BlockGrads, BlockParams, BlockSpec, RunningStats, Workspace};
+use siskin_cpu::{
+    Activations, Block, BlockGrads, BlockParams, BlockPass, BlockSpec, RunningStats, Workspace,
+};
 
 const IMAGES: usize = 5;
 
@@ -62,6 +64,7 @@ fn backward(bencher: Bencher, block: (usize, usize)) {
         let mut grads =
             BlockGrads { weight: &mut weight, bias: &mut bias, gamma: &mut gamma, beta: &mut beta };
         let want_dx = block.0 == 64;
-        case.block.backward(&case.workspace, &case.params(), &case.x, &saved, &dy, &mut grads, want_dx)
+        let pass = BlockPass { params: case.params(), x: &case.x, saved: &saved, dy: &dy };
+        case.block.backward(&case.workspace, pass, &mut grads, want_dx)
     });
 }

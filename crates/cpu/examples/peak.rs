@@ -3,7 +3,8 @@
 //! repeats, since other programs can only add to it.
 
 use siskin_cpu::{
-    Activations, Block, BlockGrads, BlockParams, BlockSpec, Isa, RunningStats, Workspace, multiply_adds, time,
+    Activations, Block, BlockGrads, BlockParams, BlockPass, BlockSpec, Isa, RunningStats, Workspace,
+    multiply_adds, time,
 };
 
 fn main() {
@@ -71,7 +72,8 @@ fn measure(c_in: usize, side: usize, n: usize, repeats: usize) -> [f64; 3] {
             BlockGrads { weight: &mut dweight, bias: &mut dbias, gamma: &mut dgamma, beta: &mut dbeta };
         let want_dx = c_in >= 16;
         let (_, backward) = time(|| {
-            block.backward(&workspace, &params, &x, &saved, &dy, &mut grads, want_dx).expect("backward pass")
+            let pass = BlockPass { params, x: &x, saved: &saved, dy: &dy };
+            block.backward(&workspace, pass, &mut grads, want_dx).expect("backward pass")
         });
         for (best, now) in best.iter_mut().zip([eval, forward, backward]) {
             *best = best.min(now.busy());

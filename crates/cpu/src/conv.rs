@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use crate::batch::Batch;
 use crate::bf16::{Precision, Unit};
 use crate::buffer::Workspace;
 use crate::direct::Window;
@@ -23,6 +24,17 @@ pub struct ConvSpec {
     pub stride: usize,
     /// Zeros around the input: 0 or 1, and 0 for a filter of side 1.
     pub padding: usize,
+}
+
+/// Where a backward pass writes its gradients.
+#[derive(Debug)]
+pub struct ConvGrads<'a> {
+    /// Of the filters, `[c_out, c_in, k, k]`.
+    pub weight: &'a mut [f32],
+    /// Of the bias, `[c_out]`, if asked for.
+    pub bias: Option<&'a mut [f32]>,
+    /// Of the images, if asked for.
+    pub images: Option<&'a mut [f32]>,
 }
 
 /// Runs convolutions of one geometry.
@@ -99,7 +111,7 @@ impl Conv {
         })
     }
 
-    fn check(&self, layer: &Layer, weight: usize, n: usize, x: usize, z: usize) -> Result<(), Error> {
+    fn check(&self, layer: &Layer, weight: usize, [n, x, z]: [usize; 3]) -> Result<(), Error> {
         let ConvSpec { c_in, c_out, kernel, .. } = self.spec;
         check("weight", "[c_out, c_in, k, k]", weight, c_out * c_in * kernel * kernel)?;
         check("input", "[n, c_in, h, w]", x, n * c_in * layer.x.h * layer.x.w)?;
@@ -115,12 +127,11 @@ impl Conv {
         workspace: &Workspace,
         weight: &[f32],
         bias: Option<&[f32]>,
-        x: &[f32],
-        [n, h, w]: [usize; 3],
+        Batch { values: x, n, h, w }: Batch<'_>,
         out: &mut [f32],
     ) -> Result<(), Error> {
         let layer = self.layer(n, h, w)?;
-        self.check(&layer, weight.len(), n, x.len(), out.len())?;
+        self.check(&layer, weight.len(), [n, x.len(), out.len()])?;
         if let Some(bias) = bias {
             check("bias", "[c_out]", bias.len(), self.spec.c_out)?;
         }
@@ -153,15 +164,12 @@ impl Conv {
         &self,
         workspace: &Workspace,
         weight: &[f32],
-        x: &[f32],
-        [n, h, w]: [usize; 3],
+        Batch { values: x, n, h, w }: Batch<'_>,
         dout: &[f32],
-        dweight: &mut [f32],
-        dbias: Option<&mut [f32]>,
-        dx: Option<&mut [f32]>,
+        ConvGrads { weight: dweight, bias: dbias, images: dx }: ConvGrads<'_>,
     ) -> Result<(), Error> {
         let layer = self.layer(n, h, w)?;
-        self.check(&layer, weight.len(), n, x.len(), dout.len())?;
+        self.check(&layer, weight.len(), [n, x.len(), dout.len()])?;
         check("weight gradient", "[c_out, c_in, k, k]", dweight.len(), weight.len())?;
         let (chunk, x_size, z_size) = (layer.chunk(n), x.len() / n, dout.len() / n);
         if let Some(dbias) = dbias {

@@ -34,6 +34,10 @@ impl Window {
 }
 
 /// These rows of z = x * filters for a run of images; `filters` is `[depth, lanes_out]`, packed.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "an inner kernel: slices and strides as the formula names them"
+)]
 pub(crate) fn forward(
     isa: Isa,
     filters: &[f32],
@@ -76,6 +80,10 @@ impl Kernel for Forward<'_> {
 
 /// Adds the filters' gradient of these rows of dz to `sums` (`[depth, lanes_out]`), and theirs to dx if asked for, which the
 /// first row clears; `transposed` is `[lanes_out, depth rounded up to whole groups]`, packed.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "an inner kernel: slices and strides as the formula names them"
+)]
 pub(crate) fn backward(
     isa: Isa,
     workspace: &Workspace,

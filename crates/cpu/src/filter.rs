@@ -223,6 +223,10 @@ impl Filters {
 
     /// Adds the filter gradient of these rows to `sums`, or writes it there if they are `fresh`, and makes dx if asked for
     /// (filters from [`Layer::pack_transposed`]). With less than all rows, dx is whole after the last of them.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "an inner kernel: slices and strides as the formula names them"
+    )]
     pub fn backward(
         &self,
         workspace: &Workspace,

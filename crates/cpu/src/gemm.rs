@@ -51,6 +51,10 @@ pub(crate) fn packed_at(isa: Isa, depth: usize, width: usize, k: usize, j: usize
 
 /// out[r, j] = Σ_k a[r, k] · b[k, j] for `rows` rows `a_step` apart; `b` is packed, `width` is whole vectors.
 #[inline(always)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "an inner kernel: slices and strides as the formula names them"
+)]
 pub(crate) fn product<V: Vector>(
     a: &[f32],
     a_step: usize,
@@ -78,6 +82,10 @@ pub(crate) fn product<V: Vector>(
 }
 
 #[inline(always)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "an inner kernel: slices and strides as the formula names them"
+)]
 fn product_tiles<V: Vector>(
     a: &[f32],
     a_step: usize,
@@ -163,6 +171,10 @@ unsafe fn product_tile<V: Vector, const R: usize, const N: usize>(
 /// sum[k, j] = Σ_t a[t, k] · d[t, j] over `terms` rows t, `a_step` and `d_step` apart, with `add` added to what is there;
 /// k runs along the stretches, `sum` is `[depth, width]`, plain row by row.
 #[inline(always)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "an inner kernel: slices and strides as the formula names them"
+)]
 pub(crate) fn outer_sum<V: Vector>(
     a: &[f32],
     a_step: usize,
@@ -224,6 +236,10 @@ pub(crate) fn outer_sum<V: Vector>(
 /// # Safety
 /// `terms` rows of `a` with floats at `R` places, and `N` vectors of `d`, and `R` x `N` vectors of `sum`, must be in bounds.
 #[inline(always)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "an inner kernel: slices and strides as the formula names them"
+)]
 unsafe fn outer_tile<V: Vector, const R: usize, const N: usize>(
     mut a: *const f32,
     places: &[usize],

@@ -5,6 +5,7 @@
 //! the rayon pool they run in. Memory comes from a [`Workspace`] and returns to it, so a training loop allocates
 //! nothing large after its first step.
 
+mod batch;
 mod bf16;
 mod block;
 mod buffer;
@@ -22,14 +23,15 @@ mod stack;
 mod tangent;
 mod winograd;
 
+pub use batch::Batch;
 pub use bf16::Precision;
-pub use block::{Block, BlockGrads, BlockParams, BlockSaved, BlockSpec, EPSILON, RunningStats};
+pub use block::{Block, BlockGrads, BlockParams, BlockPass, BlockSaved, BlockSpec, EPSILON, RunningStats};
 pub use buffer::{Buffer, Workspace};
 pub use clock::{Seconds, time};
-pub use conv::{Conv, ConvSpec};
+pub use conv::{Conv, ConvGrads, ConvSpec};
 pub use error::Error;
 pub use frame::Activations;
 pub use peak::multiply_adds;
 pub use simd::Isa;
-pub use stack::{Stack, StackSaved};
+pub use stack::{Stack, StackGrads, StackSaved};
 pub use tangent::{TangentGrads, TangentNorm};

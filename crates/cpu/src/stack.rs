@@ -1,7 +1,8 @@
 //! A row of blocks, such as Conv4: images in, flat features out, nothing converted in between.
 
+use crate::batch::Batch;
 use crate::bf16::Precision;
-use crate::block::{Block, BlockGrads, BlockParams, BlockSaved, BlockSpec, RunningStats};
+use crate::block::{Block, BlockGrads, BlockParams, BlockPass, BlockSaved, BlockSpec, RunningStats};
 use crate::buffer::Workspace;
 use crate::error::{Error, check};
 use crate::frame::Activations;
@@ -18,6 +19,15 @@ pub struct Stack {
 pub struct StackSaved {
     inputs: Vec<Activations>,
     blocks: Vec<BlockSaved>,
+}
+
+/// Where the backward pass of a [`Stack`] writes its gradients.
+#[derive(Debug)]
+pub struct StackGrads<'a, 'b> {
+    /// Of the parameters of each block.
+    pub blocks: &'a mut [BlockGrads<'b>],
+    /// Of the images, if asked for.
+    pub images: Option<&'a mut [f32]>,
 }
 
 impl Stack {
@@ -83,15 +93,12 @@ impl Stack {
     fn start(
         &self,
         ws: &Workspace,
-        images: &[f32],
-        n: usize,
-        h: usize,
-        w: usize,
+        Batch { values, n, h, w }: Batch<'_>,
         features: usize,
     ) -> Result<Activations, Error> {
         let size = self.output_shape(h, w)?.iter().product::<usize>();
         check("features", "[n, c, h, w]", features, n * size)?;
-        Activations::from_nchw(ws, images, [n, self.blocks[0].spec().c_in, h, w])
+        Activations::from_nchw(ws, values, [n, self.blocks[0].spec().c_in, h, w])
     }
 
     /// Training: images `[n, c, h, w]` to features `[n, c·h·w]`, each block normalised by the statistics of this batch.
@@ -102,12 +109,11 @@ impl Stack {
         &self,
         workspace: &Workspace,
         params: &[BlockParams],
-        images: &[f32],
-        [n, h, w]: [usize; 3],
+        images: Batch<'_>,
         features: &mut [f32],
     ) -> Result<StackSaved, Error> {
         self.check("params", params.len())?;
-        let mut x = self.start(workspace, images, n, h, w, features.len())?;
+        let mut x = self.start(workspace, images, features.len())?;
         let mut saved = StackSaved { inputs: Vec::new(), blocks: Vec::new() };
         for (i, (block, params)) in self.blocks.iter().zip(params).enumerate() {
             let (y, kept) = block.forward_train(workspace, params, &x).map_err(|e| e.at(i))?;
@@ -127,13 +133,12 @@ impl Stack {
         workspace: &Workspace,
         params: &[BlockParams],
         running: &[RunningStats],
-        images: &[f32],
-        [n, h, w]: [usize; 3],
+        images: Batch<'_>,
         features: &mut [f32],
     ) -> Result<(), Error> {
         self.check("params", params.len())?;
         self.check("running", running.len())?;
-        let mut x = self.start(workspace, images, n, h, w, features.len())?;
+        let mut x = self.start(workspace, images, features.len())?;
         for (i, ((block, params), running)) in self.blocks.iter().zip(params).zip(running).enumerate() {
             x = block.forward_eval(workspace, params, running, &x).map_err(|e| e.at(i))?;
         }
@@ -150,8 +155,7 @@ impl Stack {
         params: &[BlockParams],
         saved: &StackSaved,
         dfeatures: &[f32],
-        grads: &mut [BlockGrads],
-        dimages: Option<&mut [f32]>,
+        StackGrads { blocks: grads, images: dimages }: StackGrads<'_, '_>,
     ) -> Result<(), Error> {
         for (name, found) in [("params", params.len()), ("saved", saved.blocks.len()), ("grads", grads.len())]
         {
@@ -162,7 +166,8 @@ impl Stack {
         for i in (0..=last).rev() {
             let (x, kept) = (&saved.inputs[i], &saved.blocks[i]);
             let want_dx = i > 0 || dimages.is_some();
-            let dx = self.blocks[i].backward(workspace, &params[i], x, kept, &dy, &mut grads[i], want_dx);
+            let pass = BlockPass { params: params[i], x, saved: kept, dy: &dy };
+            let dx = self.blocks[i].backward(workspace, pass, &mut grads[i], want_dx);
             match dx.map_err(|e| e.at(i))? {
                 Some(dx) => dy = dx,
                 None => return Ok(()),

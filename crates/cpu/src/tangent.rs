@@ -122,7 +122,7 @@ impl TangentNorm<'_> {
             |(p, (value, tangent))| {
                 let (moments, z, z_dot) = (&moments[p % c], at(z, p, h * w), at(z_dot, p, h * w));
                 for (o, (value, tangent)) in value.iter_mut().zip(tangent).enumerate() {
-                    let (from, y) = self.source(moments, p % c, z, o, w, ow);
+                    let (from, y) = self.source(moments, p % c, z, o, [w, ow]);
                     (*value, *tangent) = if y > 0.0 {
                         (y, self.tangent(moments, p % c, z[from], z_dot[from]))
                     } else {
@@ -166,7 +166,7 @@ impl TangentNorm<'_> {
                 dy_dot.fill(0.0);
                 let gradients = at(dvalue, p, oh * ow).iter().zip(at(dtangent, p, oh * ow));
                 for (o, (&d, &d_dot)) in gradients.enumerate() {
-                    let (to, y) = self.source(&moments[p % c], p % c, at(z, p, h * w), o, w, ow);
+                    let (to, y) = self.source(&moments[p % c], p % c, at(z, p, h * w), o, [w, ow]);
                     if y > 0.0 {
                         (dy[to], dy_dot[to]) = (d, d_dot);
                     }
@@ -219,8 +219,7 @@ impl TangentNorm<'_> {
         channel: usize,
         z: &[f32],
         o: usize,
-        w: usize,
-        ow: usize,
+        [w, ow]: [usize; 2],
     ) -> (usize, f32) {
         let place = |i: usize| (i, self.value(moments, channel, z[i]));
         if !self.pool {

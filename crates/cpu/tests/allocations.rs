@@ -7,8 +7,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use siskin_cpu::{
-    BlockGrads, BlockParams, BlockSpec, Conv, ConvSpec, Precision, RunningStats, Stack, TangentGrads,
-    TangentNorm, Workspace,
+    Batch, BlockGrads, BlockParams, BlockSpec, Conv, ConvGrads, ConvSpec, Precision, RunningStats, Stack,
+    StackGrads, TangentGrads, TangentNorm, Workspace,
 };
 use twin::*;
 
@@ -60,15 +60,19 @@ fn stack(precision: Precision, c_in: usize, most: usize) {
     let workspace = Workspace::new();
 
     let mut step = || {
-        let saved =
-            stack.forward_train(&workspace, &params, &images, [n, side, side], &mut features).unwrap();
+        let saved = stack
+            .forward_train(&workspace, &params, Batch::new(&images, [n, side, side]), &mut features)
+            .unwrap();
         let mut places: Vec<_> = grads
             .iter_mut()
             .map(|Params { weight, bias, gamma, beta }| BlockGrads { weight, bias, gamma, beta })
             .collect();
-        stack.backward(&workspace, &params, &saved, &dfeatures, &mut places, None).unwrap();
+        let grads = StackGrads { blocks: &mut places, images: None };
+        stack.backward(&workspace, &params, &saved, &dfeatures, grads).unwrap();
         drop(saved);
-        stack.forward_eval(&workspace, &params, &running, &images, [n, side, side], &mut features).unwrap();
+        stack
+            .forward_eval(&workspace, &params, &running, Batch::new(&images, [n, side, side]), &mut features)
+            .unwrap();
     };
     let first = allocated(&mut step).0 + allocated(&mut step).0;
     assert!(first > 1 << 20, "the first steps should fill the workspace, but allocated only {first} bytes");
@@ -90,9 +94,10 @@ fn conv(precision: Precision, spec: ConvSpec) {
     let (mut dweight, mut dbias) = (weight.clone(), bias.clone());
     let (conv, workspace) = (Conv::new(spec).unwrap().at(precision).unwrap(), Workspace::new());
     let mut step = || {
-        conv.forward(&workspace, &weight, Some(&bias), &x, shape, &mut out).unwrap();
+        conv.forward(&workspace, &weight, Some(&bias), Batch::new(&x, shape), &mut out).unwrap();
         let (dbias, dx) = (Some(&mut dbias[..]), Some(&mut dx[..]));
-        conv.backward(&workspace, &weight, &x, shape, &dout, &mut dweight, dbias, dx).unwrap();
+        let grads = ConvGrads { weight: &mut dweight, bias: dbias, images: dx };
+        conv.backward(&workspace, &weight, Batch::new(&x, shape), &dout, grads).unwrap();
     };
     let first = allocated(&mut step).0 + allocated(&mut step).0;
     assert!(first > 1 << 17, "the first steps should fill the workspace, but allocated only {first} bytes");

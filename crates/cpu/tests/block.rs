@@ -2,7 +2,7 @@
 
 mod twin;
 
-use siskin_cpu::{Activations, Block, BlockGrads, BlockSpec, Error, Isa, RunningStats, Workspace};
+use siskin_cpu::{Activations, Block, BlockGrads, BlockPass, BlockSpec, Error, Isa, RunningStats, Workspace};
 use twin::*;
 
 struct Run {
@@ -36,7 +36,8 @@ fn run(isa: Isa, spec: BlockSpec, p: &Params, x: &[f32], [n, h, w]: [usize; 3], 
     let dy = saved.gradient(&workspace, dy).unwrap();
     let mut grads =
         BlockGrads { weight: &mut r.weight, bias: &mut r.bias, gamma: &mut r.gamma, beta: &mut r.beta };
-    let dx = block.backward(&workspace, &p.borrow(), &input, &saved, &dy, &mut grads, true).unwrap();
+    let pass = BlockPass { params: p.borrow(), x: &input, saved: &saved, dy: &dy };
+    let dx = block.backward(&workspace, pass, &mut grads, true).unwrap();
     dx.unwrap().to_nchw(&mut r.dx).unwrap();
     r
 }
@@ -227,6 +228,7 @@ fn wrong_shapes_are_refused() {
     let turned = load([2, 4, 3, 2]).unwrap();
     let (mut w, mut b, mut c, mut d) = (vec![0.0; 108], vec![0.0; 4], vec![0.0; 4], vec![0.0; 4]);
     let mut grads = BlockGrads { weight: &mut w, bias: &mut b, gamma: &mut c, beta: &mut d };
-    let result = block.backward(&workspace, &p.borrow(), &input, &saved, &turned, &mut grads, false);
+    let pass = BlockPass { params: p.borrow(), x: &input, saved: &saved, dy: &turned };
+    let result = block.backward(&workspace, pass, &mut grads, false);
     assert!(matches!(result, Err(Error::OtherPass { .. })));
 }

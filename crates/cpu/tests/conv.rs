@@ -2,7 +2,7 @@
 
 mod twin;
 
-use siskin_cpu::{Conv, ConvSpec, Error, Isa, Workspace};
+use siskin_cpu::{Batch, Conv, ConvGrads, ConvSpec, Error, Isa, Workspace};
 use twin::*;
 
 fn compare(isa: Isa, spec: ConvSpec, shape: [usize; 3]) {
@@ -16,20 +16,22 @@ fn compare(isa: Isa, spec: ConvSpec, shape: [usize; 3]) {
 
     let (conv, workspace) = (Conv::with_isa(spec, isa).unwrap(), Workspace::new());
     let mut out = vec![f32::NAN; dout.len()];
-    conv.forward(&workspace, &weight, Some(&bias), &x, shape, &mut out).unwrap();
+    conv.forward(&workspace, &weight, Some(&bias), Batch::new(&x, shape), &mut out).unwrap();
     let twin_out = twin::conv(&spec, &wide(&weight), &wide(&bias), &wide(&x), shape);
     assert_close(&format!("{what} forward"), &out, &twin_out, 1e-5);
 
     let (mut dw, mut db, mut dx) =
         (vec![f32::NAN; weight.len()], vec![f32::NAN; bias.len()], vec![f32::NAN; x.len()]);
-    conv.backward(&workspace, &weight, &x, shape, &dout, &mut dw, Some(&mut db), Some(&mut dx)).unwrap();
+    let grads = ConvGrads { weight: &mut dw, bias: Some(&mut db), images: Some(&mut dx) };
+    conv.backward(&workspace, &weight, Batch::new(&x, shape), &dout, grads).unwrap();
     let (tw, tb, tx) = conv_backward(&spec, &wide(&weight), &wide(&x), shape, &wide(&dout));
     assert_close(&format!("{what} dweight"), &dw, &tw, 1e-5);
     assert_close(&format!("{what} dbias"), &db, &tb, 1e-5);
     assert_close(&format!("{what} dx"), &dx, &tx, 1e-5);
 
     let mut alone = vec![f32::NAN; weight.len()];
-    conv.backward(&workspace, &weight, &x, shape, &dout, &mut alone, None, None).unwrap();
+    let grads = ConvGrads { weight: &mut alone, bias: None, images: None };
+    conv.backward(&workspace, &weight, Batch::new(&x, shape), &dout, grads).unwrap();
     assert_eq!(alone, dw, "{what}: dweight changes with what else is asked for");
 }
 
@@ -79,7 +81,13 @@ fn what_is_not_built_is_refused() {
     let conv = Conv::new(ConvSpec { padding: 0, ..spec }).unwrap();
     let workspace = Workspace::new();
     let run = |weight: usize, x: usize, shape, out: usize| {
-        conv.forward(&workspace, &vec![0.0; weight], None, &vec![0.0; x], shape, &mut vec![0.0; out])
+        conv.forward(
+            &workspace,
+            &vec![0.0; weight],
+            None,
+            Batch::new(&vec![0.0; x], shape),
+            &mut vec![0.0; out],
+        )
     };
     assert_eq!(run(108, 27, [1, 3, 3], 4), Ok(()));
     assert!(matches!(run(107, 27, [1, 3, 3], 4), Err(Error::Length { name: "weight", expected: 108, .. })));

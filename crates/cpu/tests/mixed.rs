@@ -3,7 +3,8 @@
 mod twin;
 
 use siskin_cpu::{
-    BlockGrads, BlockParams, BlockSpec, Conv, ConvSpec, Error, Precision, RunningStats, Stack, Workspace,
+    Batch, BlockGrads, BlockParams, BlockSpec, Conv, ConvGrads, ConvSpec, Error, Precision, RunningStats,
+    Stack, StackGrads, Workspace,
 };
 use twin::*;
 
@@ -53,12 +54,14 @@ fn compare(precision: Precision, spec: ConvSpec, shape: [usize; 3]) {
     let what = format!("{precision} {spec:?} {shape:?}");
     let (conv, workspace) = (Conv::new(spec).unwrap().at(precision).unwrap(), Workspace::new());
     let mut out = vec![f32::NAN; dout.len()];
-    conv.forward(&workspace, &weight, None, &x, shape, &mut out).unwrap();
+    let images = Batch::new(&x, shape);
+    conv.forward(&workspace, &weight, None, images, &mut out).unwrap();
     let (x16, w16, d16) = (rounded(&x), rounded(&weight), rounded(&dout));
     let zeros = vec![0.0; spec.c_out];
     assert_close(&format!("{what} forward"), &out, &twin::conv(&spec, &w16, &zeros, &x16, shape), 1e-5);
     let (mut dw, mut dx) = (vec![f32::NAN; weight.len()], vec![f32::NAN; x.len()]);
-    conv.backward(&workspace, &weight, &x, shape, &dout, &mut dw, None, Some(&mut dx)).unwrap();
+    let grads = ConvGrads { weight: &mut dw, bias: None, images: Some(&mut dx) };
+    conv.backward(&workspace, &weight, images, &dout, grads).unwrap();
     let (tw, _, tx) = conv_backward(&spec, &w16, &x16, shape, &d16);
     assert_close(&format!("{what} dweight"), &dw, &tw, 1e-5);
     assert_close(&format!("{what} dx"), &dx, &tx, 1e-5);
@@ -81,16 +84,18 @@ fn run(precision: Precision, threads: usize) -> Vec<Vec<f32>> {
     let workspace = Workspace::new();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
-        let saved = stack.forward_train(&workspace, &params, &images, shape, &mut features).unwrap();
+        let saved =
+            stack.forward_train(&workspace, &params, Batch::new(&images, shape), &mut features).unwrap();
         let mut places: Vec<_> = grads
             .iter_mut()
             .map(|Params { weight, bias, gamma, beta }| BlockGrads { weight, bias, gamma, beta })
             .collect();
-        stack.backward(&workspace, &params, &saved, &dfeatures, &mut places, None).unwrap();
+        let grads = StackGrads { blocks: &mut places, images: None };
+        stack.backward(&workspace, &params, &saved, &dfeatures, grads).unwrap();
         let stats: Vec<_> = (saved.blocks().iter())
             .map(|b| RunningStats { mean: b.batch_mean(), var: b.batch_var() })
             .collect();
-        stack.forward_eval(&workspace, &params, &stats, &images, shape, &mut evaluated).unwrap();
+        stack.forward_eval(&workspace, &params, &stats, Batch::new(&images, shape), &mut evaluated).unwrap();
     });
     let mut all = vec![features, evaluated];
     all.extend(grads.into_iter().map(|g| g.weight));

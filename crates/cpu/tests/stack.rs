@@ -2,7 +2,9 @@
 
 mod twin;
 
-use siskin_cpu::{BlockGrads, BlockParams, BlockSpec, Error, Isa, RunningStats, Stack, Workspace};
+use siskin_cpu::{
+    Batch, BlockGrads, BlockParams, BlockSpec, Error, Isa, RunningStats, Stack, StackGrads, Workspace,
+};
 use twin::*;
 
 struct Case {
@@ -28,14 +30,16 @@ fn run(isa: Isa, workspace: &Workspace, case: &Case) -> Vec<Vec<f32>> {
     let stack = Stack::with_isa(&case.specs, isa).unwrap();
     let params: Vec<BlockParams> = case.params.iter().map(Params::borrow).collect();
     let mut features = vec![f32::NAN; case.dfeatures.len()];
-    let saved = stack.forward_train(workspace, &params, &case.images, case.shape, &mut features).unwrap();
+    let saved =
+        stack.forward_train(workspace, &params, Batch::new(&case.images, case.shape), &mut features).unwrap();
     let mut grads: Vec<Params> = case.params.clone();
     let mut dimages = vec![f32::NAN; case.images.len()];
     let mut places: Vec<_> = grads
         .iter_mut()
         .map(|Params { weight, bias, gamma, beta }| BlockGrads { weight, bias, gamma, beta })
         .collect();
-    stack.backward(workspace, &params, &saved, &case.dfeatures, &mut places, Some(&mut dimages)).unwrap();
+    let out = StackGrads { blocks: &mut places, images: Some(&mut dimages) };
+    stack.backward(workspace, &params, &saved, &case.dfeatures, out).unwrap();
     let mut all = vec![features];
     all.extend(grads.into_iter().flat_map(|g| [g.weight, g.gamma, g.beta]));
     all.push(dimages);
@@ -111,7 +115,13 @@ fn evaluation_of_a_stack_equals_its_blocks_by_definition() {
     let running: Vec<RunningStats> = stats.iter().map(|(mean, var)| RunningStats { mean, var }).collect();
     let mut features = vec![f32::NAN; case.dfeatures.len()];
     stack
-        .forward_eval(&Workspace::new(), &params, &running, &case.images, case.shape, &mut features)
+        .forward_eval(
+            &Workspace::new(),
+            &params,
+            &running,
+            Batch::new(&case.images, case.shape),
+            &mut features,
+        )
         .unwrap();
     let (mut x, mut shape) = (wide(&case.images), case.shape);
     for ((spec, p), (mean, var)) in case.specs.iter().zip(&case.params).zip(&stats) {
@@ -130,6 +140,6 @@ fn what_does_not_fit_is_refused() {
     let stack = Stack::new(&conv4(3, 16)).unwrap();
     assert_eq!(stack.output_shape(84, 84), Ok([16, 5, 5]));
     assert_eq!(stack.output_shape(15, 84), Err(Error::TooSmall { block: 3, h: 1, w: 10 }));
-    let result = stack.forward_train(&Workspace::new(), &[], &[], [1, 84, 84], &mut []);
+    let result = stack.forward_train(&Workspace::new(), &[], Batch::new(&[], [1, 84, 84]), &mut []);
     assert!(matches!(result, Err(Error::Blocks { name: "params", expected: 4, found: 0 })));
 }

@@ -80,94 +80,117 @@ fn milliseconds(mut call: impl FnMut() -> Result<f64>) -> Result<f64> {
     Ok(best)
 }
 
-fn main() -> Result<()> {
-    siskin_gp::keep_freed_memory();
-    let only: Vec<String> = std::env::args().skip(1).collect();
-    let line = |what: &str, limit: Option<f64>, call: &mut dyn FnMut() -> Result<f64>| -> Result<()> {
-        if !only.is_empty() && !only.iter().any(|word| what.contains(word.as_str())) {
+/// Times what its names contain; all if there are none.
+struct Lines {
+    only: Vec<String>,
+}
+
+impl Lines {
+    /// One line: milliseconds, the limit if there is one, what it is.
+    fn line(&self, what: &str, limit: Option<f64>, call: &mut dyn FnMut() -> Result<f64>) -> Result<()> {
+        if !self.only.is_empty() && !self.only.iter().any(|word| what.contains(word.as_str())) {
             return Ok(());
         }
         let ms = milliseconds(call)?;
         let limit = limit.map_or_else(String::new, |limit| format!("{limit:8.1}"));
         println!("{ms:8.2} {limit:>8}  {what}");
         Ok(())
-    };
-    println!("      ms    limit");
-    let cold = hyper(0.2, 0.0);
-    for (points, limit) in [(85, 5.0), (105, 9.0)] {
-        let episode = Episode::new(points, 0);
-        for (name, objective) in [
-            ("joint", Objective::Elbo { order: Updates::Joint, kind: Updates::Joint, steps: 2 }),
-            ("collapsed", Objective::Collapsed(Stop::Steps(2))),
-        ] {
-            line(&format!("objective and gradient, {name}, N = {points}, T = 2"), Some(limit), &mut || {
-                episode.objective(&cold, &objective)
-            })?;
+    }
+
+    fn mean_field(&self) -> Result<()> {
+        let cold = hyper(0.2, 0.0);
+        for (points, limit) in [(85, 5.0), (105, 9.0)] {
+            let episode = Episode::new(points, 0);
+            for (name, objective) in [
+                ("joint", Objective::Elbo { order: Updates::Joint, kind: Updates::Joint, steps: 2 }),
+                ("collapsed", Objective::Collapsed(Stop::Steps(2))),
+            ] {
+                let what = format!("objective and gradient, {name}, N = {points}, T = 2");
+                self.line(&what, Some(limit), &mut || episode.objective(&cold, &objective))?;
+            }
         }
-    }
-    for (points, limit) in [(5, 1.0), (25, 5.0)] {
-        let episode = Episode::new(points, 75);
-        for order in [Updates::Joint, Updates::Collapsed] {
-            let inference = Inference::MeanField { order, stop: Stop::Steps(30) };
-            line(&format!("30 sweeps, {order:?}, {points} points"), Some(limit), &mut || {
-                episode.adapt(&cold, inference)
-            })?;
+        for (points, limit) in [(5, 1.0), (25, 5.0)] {
+            let episode = Episode::new(points, 75);
+            for order in [Updates::Joint, Updates::Collapsed] {
+                let inference = Inference::MeanField { order, stop: Stop::Steps(30) };
+                let what = format!("30 sweeps, {order:?}, {points} points");
+                self.line(&what, Some(limit), &mut || episode.adapt(&cold, inference))?;
+            }
         }
+        Ok(())
     }
-    let training = Episode::new(85, 0);
-    for (precision, limit) in
-        [(Precision::Fast, None), (Precision::Standard, Some(8.0)), (Precision::Fine, None)]
-    {
-        let objective = Objective::Direct { steps: 2, precision };
-        line(&format!("direct bound and gradient, N = 85, {precision:?}"), limit, &mut || {
-            training.objective(&cold, &objective)
-        })?;
-    }
-    for mean in [0.0, -5.0] {
-        let options = NaturalOptions { max_steps: 8, tolerance: 0.0, precision: Precision::Fast };
-        let hyper = hyper(0.2, mean);
-        line(&format!("natural bound and gradient, N = 85, 8 steps, Fast, a = {mean}"), None, &mut || {
-            training.objective(&hyper, &Objective::Natural(options))
-        })?;
-    }
-    for points in [5, 25] {
-        let episode = Episode::new(points, 75);
+
+    fn direct_and_natural(&self) -> Result<()> {
+        let (cold, training) = (hyper(0.2, 0.0), Episode::new(85, 0));
+        for (precision, limit) in
+            [(Precision::Fast, None), (Precision::Standard, Some(8.0)), (Precision::Fine, None)]
+        {
+            let objective = Objective::Direct { steps: 2, precision };
+            let what = format!("direct bound and gradient, N = 85, {precision:?}");
+            self.line(&what, limit, &mut || training.objective(&cold, &objective))?;
+        }
         for mean in [0.0, -5.0] {
+            let options = NaturalOptions { max_steps: 8, tolerance: 0.0, precision: Precision::Fast };
             let hyper = hyper(0.2, mean);
-            let options = NaturalOptions { max_steps: 30, ..NaturalOptions::default() };
-            line(&format!("natural, {points} points, at most 30 steps, a = {mean}"), None, &mut || {
-                episode.adapt(&hyper, Inference::Natural(options))
+            let what = format!("natural bound and gradient, N = 85, 8 steps, Fast, a = {mean}");
+            self.line(&what, None, &mut || training.objective(&hyper, &Objective::Natural(options)))?;
+        }
+        Ok(())
+    }
+
+    fn predictions(&self) -> Result<()> {
+        for points in [5, 25] {
+            let episode = Episode::new(points, 75);
+            for mean in [0.0, -5.0] {
+                let hyper = hyper(0.2, mean);
+                let options = NaturalOptions { max_steps: 30, ..NaturalOptions::default() };
+                let what = format!("natural, {points} points, at most 30 steps, a = {mean}");
+                self.line(&what, None, &mut || episode.adapt(&hyper, Inference::Natural(options)))?;
+            }
+            let inference = Inference::MeanField { order: Updates::Joint, stop: Stop::Steps(2) };
+            let support = episode.support(&hyper(0.2, 0.0))?;
+            let posterior = inference.posterior(&support.task()?)?;
+            let what = format!("probabilities of 75 queries from {points} points");
+            self.line(&what, Some(20.0), &mut || {
+                Ok(posterior.probs(&support.query(episode.queries.as_ref())?, Precision::Standard)?[(0, 0)])
             })?;
         }
-        let inference = Inference::MeanField { order: Updates::Joint, stop: Stop::Steps(2) };
-        let support = episode.support(&cold)?;
-        let posterior = inference.posterior(&support.task()?)?;
-        line(&format!("probabilities of 75 queries from {points} points"), Some(20.0), &mut || {
-            Ok(posterior.probs(&support.query(episode.queries.as_ref())?, Precision::Standard)?[(0, 0)])
-        })?;
+        Ok(())
     }
-    let warm = hyper(1.0, 0.0);
-    for (likelihood, limit) in
-        [(SampledLikelihood::LogisticSoftmax, 550.0), (SampledLikelihood::OneVsEach, 450.0)]
-    {
-        let sampler =
-            Sampler { likelihood, chains: Chains { chains: 20, sweeps: 1, seed: 1 }, released: false };
-        let (ml, support) = (Objective::SampledMarginal(sampler), (0..5).map(|c| 17 * c).collect());
-        line(&format!("Gibbs, {likelihood:?}, ML, N = 85"), Some(limit), &mut || {
-            training.objective(&warm, &ml)
-        })?;
-        let pl = Objective::SampledPredictive { sampler, support };
-        line(&format!("Gibbs, {likelihood:?}, PL, N = 5 + 80"), Some(limit), &mut || {
-            training.objective(&warm, &pl)
-        })?;
-        let episode = Episode::new(25, 75);
-        let long =
-            Sampler { likelihood, chains: Chains { chains: 20, sweeps: 50, seed: 1 }, released: false };
-        line(&format!("Gibbs, {likelihood:?}, test: 25 points, 50 sweeps, 75 queries"), None, &mut || {
-            let support = episode.support(&warm)?;
-            let sampled = Inference::Gibbs(long).posterior(&support.task()?)?;
-            Ok(sampled.published_probs(&support.query(episode.queries.as_ref())?)?[(0, 0)])
-        })?;
+
+    fn gibbs(&self) -> Result<()> {
+        let (warm, training) = (hyper(1.0, 0.0), Episode::new(85, 0));
+        for (likelihood, limit) in
+            [(SampledLikelihood::LogisticSoftmax, 550.0), (SampledLikelihood::OneVsEach, 450.0)]
+        {
+            let chains = |sweeps| Chains { chains: 20, sweeps, seed: 1 };
+            let sampler = Sampler { likelihood, chains: chains(1), released: false };
+            let ml = Objective::SampledMarginal(sampler);
+            let what = format!("Gibbs, {likelihood:?}, ML, N = 85");
+            self.line(&what, Some(limit), &mut || training.objective(&warm, &ml))?;
+            let support = (0..5).map(|c| 17 * c).collect();
+            let pl = Objective::SampledPredictive { sampler, support };
+            let what = format!("Gibbs, {likelihood:?}, PL, N = 5 + 80");
+            self.line(&what, Some(limit), &mut || training.objective(&warm, &pl))?;
+            let episode = Episode::new(25, 75);
+            let long = Sampler { chains: chains(50), ..sampler };
+            let what = format!("Gibbs, {likelihood:?}, test: 25 points, 50 sweeps, 75 queries");
+            self.line(&what, None, &mut || {
+                let support = episode.support(&warm)?;
+                let sampled = Inference::Gibbs(long).posterior(&support.task()?)?;
+                Ok(sampled.published_probs(&support.query(episode.queries.as_ref())?)?[(0, 0)])
+            })?;
+        }
+        Ok(())
     }
-    Ok(())
+}
+
+fn main() -> Result<()> {
+    siskin_gp::keep_freed_memory();
+    let lines = Lines { only: std::env::args().skip(1).collect() };
+    println!("      ms    limit");
+    lines.mean_field()?;
+    lines.direct_and_natural()?;
+    lines.predictions()?;
+    lines.gibbs()
 }

@@ -33,6 +33,10 @@ impl Session {
     }
 
     /// out[i, j] = Σ_s Σ_k a[i·a_row + steps[s] + k] · b[(16s + k/2)·b_row + 2j + k%2] for i, j, k in 0..32.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "an inner kernel: slices and strides as the formula names them"
+    )]
     pub fn multiply(
         &self,
         a: &[u16],

@@ -170,6 +170,10 @@ impl Mixed {
     }
 
     /// Adds the filters' gradient to `sums` (`[k·k·lanes_in, lanes_out]`), and writes dx if asked for.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "an inner kernel: slices and strides as the formula names them"
+    )]
     pub fn backward(
         &self,
         workspace: &Workspace,
@@ -202,6 +206,10 @@ impl Mixed {
         }
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "an inner kernel: slices and strides as the formula names them"
+    )]
     fn filters_gradient(
         &self,
         workspace: &Workspace,
@@ -239,6 +247,10 @@ impl Mixed {
 }
 
 /// out[pixel] = Σ_tap rows[pixel + tap] · filters[tap] for the pixels of `frame`, flat rows of `cols` pixels.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "an inner kernel: slices and strides as the formula names them"
+)]
 fn convolve(
     isa: Isa,
     session: &Session,

@@ -13,41 +13,18 @@ impl Block {
     pub fn backward(
         &self,
         workspace: &Workspace,
-        params: &BlockParams,
-        x: &Activations,
-        saved: &BlockSaved,
-        dy: &Activations,
+        pass: BlockPass<'_>,
         grads: &mut BlockGrads,
         want_dx: bool,
     ) -> Result<Option<Activations>, Error> {
+        self.check_pass(&pass, grads)?;
+        let BlockPass { params, x, saved, dy } = pass;
         let g = saved.geometry;
-        self.check(params)?;
-        for (name, given, expected) in [("the input", x, g.x), ("the gradient", dy, g.y)] {
-            if (given.n, given.frame) != (g.n, expected) {
-                return Err(Error::OtherPass { name });
-            }
-        }
-        check("weight gradient", "[c_out, c_in, 3, 3]", grads.weight.len(), params.weight.len())?;
-        for (name, found) in [
-            ("bias gradient", grads.bias.len()),
-            ("gamma gradient", grads.gamma.len()),
-            ("beta gradient", grads.beta.len()),
-        ] {
-            check(name, "[c_out]", found, self.spec.c_out)?;
-        }
         let lanes = g.z.lanes;
         let kept = |row: usize| &saved.channels[row * lanes..][..lanes];
         let (scale, shift, mean) = (kept(SCALE), kept(SHIFT), kept(MEAN));
 
-        let mut sums = workspace.take(g.n * 2 * lanes);
-        let peaks = saved.peaks.as_ref().unwrap_or(&saved.z);
-        (sums.par_chunks_mut(2 * lanes))
-            .zip(peaks.par_chunks(g.peak.len()))
-            .zip(dy.data.par_chunks(g.y.len()))
-            .for_each(|((sums, peaks), dy)| {
-                let (peak_frame, dy_frame) = (g.peak, g.y);
-                self.isa.run(Reduce { peaks, peak_frame, dy, dy_frame, scale, shift, mean, sums });
-            });
+        let sums = self.image_sums(workspace, saved, dy);
         let mut line = workspace.take_zeroed(2 * lanes);
         let (slope, offset) = line.split_at_mut(lanes);
         self.finish_sums(&sums, saved, grads, slope, offset);
@@ -112,6 +89,45 @@ impl Block {
         }
         layer.gradient(workspace, &sums, Some(kept(SIGN)), grads.weight);
         Ok(dx)
+    }
+
+    /// Whether inputs and gradients have the shapes of the forward pass.
+    fn check_pass(&self, pass: &BlockPass<'_>, grads: &BlockGrads) -> Result<(), Error> {
+        let &BlockPass { ref params, x, saved, dy } = pass;
+        let g = saved.geometry;
+        self.check(params)?;
+        for (name, given, expected) in [("the input", x, g.x), ("the gradient", dy, g.y)] {
+            if (given.n, given.frame) != (g.n, expected) {
+                return Err(Error::OtherPass { name });
+            }
+        }
+        check("weight gradient", "[c_out, c_in, 3, 3]", grads.weight.len(), params.weight.len())?;
+        for (name, found) in [
+            ("bias gradient", grads.bias.len()),
+            ("gamma gradient", grads.gamma.len()),
+            ("beta gradient", grads.beta.len()),
+        ] {
+            check(name, "[c_out]", found, self.spec.c_out)?;
+        }
+        Ok(())
+    }
+
+    /// Of each image the sums over its pixels of g and of g·(z − mean), `[n, 2, lanes]`.
+    fn image_sums(&self, workspace: &Workspace, saved: &BlockSaved, dy: &Activations) -> Buffer {
+        let g = saved.geometry;
+        let lanes = g.z.lanes;
+        let kept = |row: usize| &saved.channels[row * lanes..][..lanes];
+        let (scale, shift, mean) = (kept(SCALE), kept(SHIFT), kept(MEAN));
+        let mut sums = workspace.take(g.n * 2 * lanes);
+        let peaks = saved.peaks.as_ref().unwrap_or(&saved.z);
+        (sums.par_chunks_mut(2 * lanes))
+            .zip(peaks.par_chunks(g.peak.len()))
+            .zip(dy.data.par_chunks(g.y.len()))
+            .for_each(|((sums, peaks), dy)| {
+                let (peak_frame, dy_frame) = (g.peak, g.y);
+                self.isa.run(Reduce { peaks, peak_frame, dy, dy_frame, scale, shift, mean, sums });
+            });
+        sums
     }
 
     /// dgamma and dbeta from the images' sums, and the line b·(z − mean) + d the normalisation adds to dz.

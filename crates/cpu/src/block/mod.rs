@@ -63,6 +63,19 @@ pub struct BlockGrads<'a> {
     pub beta: &'a mut [f32],
 }
 
+/// What the backward pass of a block starts from.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockPass<'a> {
+    /// The parameters of the forward pass.
+    pub params: BlockParams<'a>,
+    /// Its input.
+    pub x: &'a Activations,
+    /// What it saved.
+    pub saved: &'a BlockSaved,
+    /// The gradient of its output.
+    pub dy: &'a Activations,
+}
+
 /// What the backward pass of a block needs besides its input and parameters: the convolution's output (unless it is made
 /// again, strip by strip), its peaks (maxima of the pools), and the batch statistics. Memory returns to the workspace when
 /// this is dropped.

@@ -48,6 +48,10 @@ impl Kernel for Summarise<'_> {
 /// Mean and squared deviations of `rows` rows from row y, one group of channels (a cache line of each pixel), merged into
 /// those of the rows above by Chan's rule: no difference of large sums.
 #[inline(always)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "an inner kernel: slices and strides as the formula names them"
+)]
 fn merge_rows<V: Vector>(
     z: &[f32],
     frame: &Frame,

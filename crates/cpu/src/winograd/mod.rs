@@ -149,6 +149,10 @@ fn point_step(group: usize, lanes: usize) -> usize {
 }
 
 /// z = x * filters for a run of images.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "an inner kernel: slices and strides as the formula names them"
+)]
 pub(crate) fn forward(
     isa: Isa,
     workspace: &Workspace,
@@ -238,6 +242,10 @@ fn gather<V: Vector>(tiles: &Tiles, first: usize, count: usize, x: &[f32], v: &m
 /// Adds the filters' gradient at the 36 points to `sums` (`[36, lanes_in, lanes_out]` and a gap after each point), or writes
 /// it there if they are `fresh`, and writes dx if asked for.
 /// The adjoint of [`forward`]: dM = A dz Aᵀ, dU += Vᵀ dM, dV = dM Uᵀ, dx = Σ_tiles B dV Bᵀ.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "an inner kernel: slices and strides as the formula names them"
+)]
 pub(crate) fn backward(
     isa: Isa,
     workspace: &Workspace,

@@ -8,7 +8,7 @@ use burn::backend::{Autodiff, Flex};
 use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor};
-use siskin_cpu::{Conv, ConvSpec, Precision, Workspace};
+use siskin_cpu::{Batch, Conv, ConvGrads, ConvSpec, Precision, Workspace};
 
 use crate::Error;
 use crate::fused::flex::{FlexTensor, dims, primitive, register, slice, tensor};
@@ -82,7 +82,7 @@ fn forward(conv: &Conv, workspace: &Workspace, [x, weight]: &[FlexTensor; 2]) ->
     let too_small = siskin_cpu::Error::TooSmall { block: 0, h, w };
     let (out_h, out_w) = conv.output_size(h, w).ok_or(too_small)?;
     let mut out = vec![0.0; n * conv.spec().c_out * out_h * out_w];
-    conv.forward(workspace, slice(weight), None, slice(x), [n, h, w], &mut out)?;
+    conv.forward(workspace, slice(weight), None, Batch::new(slice(x), [n, h, w]), &mut out)?;
     Ok(tensor(out, [n, conv.spec().c_out, out_h, out_w]))
 }
 
@@ -109,12 +109,9 @@ impl Backward<Flex, 2> for ConvBackward {
         conv.backward(
             &workspace,
             slice(&weight),
-            slice(&x),
-            [n, h, w],
+            Batch::new(slice(&x), [n, h, w]),
             slice(&dout),
-            &mut dweight,
-            None,
-            dx.as_deref_mut(),
+            ConvGrads { weight: &mut dweight, bias: None, images: dx.as_deref_mut() },
         )
         .expect("shapes were checked by the forward pass");
         let [x_node, weight_node] = ops.parents;

@@ -10,7 +10,10 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, DispatchKindConversion, Flex};
 use burn::tensor::{Device, DispatchTensor, Tensor, TensorData};
-use siskin_cpu::{BlockGrads, BlockParams, BlockSpec, Precision, RunningStats, Stack, StackSaved, Workspace};
+use siskin_cpu::{
+    Batch, BlockGrads, BlockParams, BlockSpec, Precision, RunningStats, Stack, StackGrads, StackSaved,
+    Workspace,
+};
 
 use crate::Error;
 use crate::batch_norm::{BatchStatistics, Pass};
@@ -104,8 +107,7 @@ impl Fused {
         let saved = self.stack.forward_train(
             &self.workspace,
             &params,
-            slice(&inputs[0]),
-            [n, h, w],
+            Batch::new(slice(&inputs[0]), [n, h, w]),
             &mut features,
         )?;
         Ok((tensor(features, [n, size]), saved))
@@ -128,8 +130,8 @@ impl Fused {
         let size = self.stack.output_shape(h, w)?.iter().product::<usize>();
         let mut features = vec![0.0; n * size];
         let params = params(&inputs[1..]);
-        let images = slice(&inputs[0]);
-        self.stack.forward_eval(&self.workspace, &params, &running, images, [n, h, w], &mut features)?;
+        let images = Batch::new(slice(&inputs[0]), [n, h, w]);
+        self.stack.forward_eval(&self.workspace, &params, &running, images, &mut features)?;
         Ok(Tensor::from_primitive::<Flex>(tensor(features, [n, size])))
     }
 }
@@ -161,8 +163,7 @@ impl<const N: usize> Backward<Flex, N> for StackBackward {
                 &params(&kept.inputs[1..]),
                 &kept.saved,
                 slice(&dfeatures),
-                &mut block_grads,
-                dimages.as_deref_mut(),
+                StackGrads { blocks: &mut block_grads, images: dimages.as_deref_mut() },
             )
             .expect("shapes were checked by the forward pass");
         let values = std::iter::once(dimages).chain(out.into_iter().map(Some));
