@@ -85,7 +85,7 @@ async def ask(server, data, close=False):
 
 
 async def load(server, data, clients):
-    """Predictions a second and times, with this many clients that ask one after the other."""
+    """Predictions per second and times, with this many clients that ask one after the other."""
     times, end = [], time.monotonic() + SECONDS
 
     async def client():

@@ -123,7 +123,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         return self._take(network, task, classes)
 
     def fit_folder(self, folder: _Path) -> FewShotClassifier:
-        """Adapts to a folder with one folder of images a class (or any other layout that ``siskin adapt`` reads): the same
+        """Adapts to a folder with one folder of images per class (or any other layout that ``siskin adapt`` reads): the same
         task, to the byte. Returns the classifier."""
         network = self._open()
         task = network.adapt_folder(os.fspath(folder))

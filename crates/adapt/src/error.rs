@@ -1,21 +1,9 @@
 //! What can go wrong between a person's images and an answer, as facts.
 
-use std::path::PathBuf;
-
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file could not be read.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// What was tried, e.g. `read`.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
     /// A task file cannot be used.
     #[error("the task file {name} cannot be used: {why}")]
     Task {
@@ -54,7 +42,7 @@ pub enum Error {
     /// The model crate reports an error.
     #[error(transparent)]
     Model(siskin_model::Error),
-    /// The data crate reports an error.
+    /// The data crate reports an error, or a file could not be read or written.
     #[error(transparent)]
     Data(#[from] siskin_data::Error),
     /// The method reports an error.

@@ -66,7 +66,7 @@ impl Fitted {
         Fitted::from_sites(gp.hyper.clone(), support, found.sites()?, found.bound)
     }
 
-    /// The posterior that was kept as its sites and the `bound` they reached: nothing is inferred anew.
+    /// The posterior that was kept as its sites and the `bound` they reached: without inference.
     pub fn from_sites(hyper: Hyper, support: Support, sites: Sites, bound: f64) -> Result<Fitted> {
         let posterior = Posterior::from_sites(&support.task()?, &sites, bound)?;
         Ok(Fitted::Network(Box::new(Network { hyper, support, posterior, sites })))

@@ -1,6 +1,6 @@
 //! Images to be classified: files, folders, a list of paths; read and decoded a batch at a time.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::intake::Intake;
 use rayon::prelude::*;
 use siskin_data::Image;
@@ -11,7 +11,7 @@ use siskin_data::source::tree::Tree;
 use siskin_model::{Model, View};
 use std::collections::VecDeque;
 use std::io::BufRead;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Decodes an image as training data were: made smaller if it is large.
 pub fn decode(bytes: &[u8]) -> std::result::Result<Image, Fault> {
@@ -41,7 +41,7 @@ pub struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Files and folders, then the paths in `lines`, one a line.
+    /// Files and folders, then the paths in `lines`, one per line.
     pub fn new(given: &[PathBuf], lines: Option<Box<dyn BufRead + 'a>>) -> Inputs<'a> {
         Inputs { given: given.iter().cloned().collect(), found: VecDeque::new(), lines }
     }
@@ -89,11 +89,9 @@ impl<'a> Inputs<'a> {
         let mut line = Vec::new();
         loop {
             line.clear();
-            let read = lines.read_until(b'\n', &mut line).map_err(|source| Error::Io {
-                action: "read paths from",
-                path: "-".into(),
-                source,
-            })?;
+            let read = lines
+                .read_until(b'\n', &mut line)
+                .map_err(|source| siskin_data::Error::io("read paths from", Path::new("-"), source))?;
             if read == 0 {
                 return Ok(None);
             }

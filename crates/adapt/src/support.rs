@@ -44,7 +44,7 @@ impl Support {
         Ok(Support { classes, examples, bad: Vec::new(), ignored: Vec::new() })
     }
 
-    /// The images of a folder with one folder a class (or of any other layout that `siskin data` reads). A folder of a
+    /// The images of a folder with one folder per class (or of any other layout that `siskin data` reads). A folder of a
     /// class without an image counts as a bad image. One image is decoded at a time, and only what `model` sees of it is
     /// kept.
     pub fn read(path: &Path, on_bad: OnBadImage, model: &Model, intake: &Intake) -> Result<Support> {

@@ -45,20 +45,14 @@ struct Header {
 impl TaskClassifier {
     /// Writes the task file: the old file or the new one, never a part.
     pub fn save(&self, path: &Path) -> Result<()> {
-        files::write(path, &self.to_bytes()?).map_err(|source| Error::Io {
-            action: "write the task file",
-            path: path.into(),
-            source,
-        })
+        files::write(path, &self.to_bytes()?)
+            .map_err(|source| siskin_data::Error::io("write the task file", path, source).into())
     }
 
     /// Reads a task file. Everything is checked: length, checksum, shapes, labels, numbers.
     pub fn load(path: &Path) -> Result<TaskClassifier> {
-        let bytes = files::read(path, MOST_BYTES).map_err(|source| Error::Io {
-            action: "read the task file",
-            path: path.into(),
-            source,
-        })?;
+        let bytes = files::read(path, MOST_BYTES)
+            .map_err(|source| siskin_data::Error::io("read the task file", path, source))?;
         TaskClassifier::from_bytes(&bytes, &path.display().to_string())
     }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Arguments of `siskin adapt`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  siskin adapt letters                            a folder with one folder of images a class; the embedded model
+  siskin adapt letters                            a folder with one folder of images per class; the embedded model
   siskin adapt birds --model runs/cub             a model you trained
   siskin adapt birds.zip --model birds.safetensors --out birds.task
   siskin adapt features.npy                       vectors (labels.npy beside): no network, the kernel is learned
@@ -18,7 +18,7 @@ use std::time::Instant;
 Any number of classes, any number of images each; one image of a class is enough. The task file holds what
 `siskin predict` and `siskin serve` need beside the model: see docs/predict.md.")]
 pub struct Args {
-    /// A folder with one folder of images a class (or an archive or list: docs/data.md); or vectors: .npy, .safetensors
+    /// A folder with one folder of images per class (or an archive or list: docs/data.md); or vectors: .npy, .safetensors
     examples: PathBuf,
     /// A run folder, an exported model file, or the name of an embedded model [default: the embedded one for drawings]
     #[arg(long, value_name = "MODEL")]

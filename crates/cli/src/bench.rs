@@ -63,7 +63,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 fn print(report: &BenchReport) {
     say!(
-        "{}, {}, {} thread(s), f32 peak {:.0} GFLOP/s a core; medians of {} rounds",
+        "{}, {}, {} thread(s), f32 peak {:.0} GFLOP/s per core; medians of {} rounds",
         report.precision,
         report.instructions,
         report.threads,

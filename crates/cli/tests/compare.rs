@@ -42,7 +42,7 @@ fn methods_are_trained_once_and_tested_on_the_same_episodes() {
     let said = text(&first.stdout);
     assert!(first.status.success(), "{said}{}", text(&first.stderr));
     assert!(text(&first.stderr).contains("dkt: training, 0 of 3 episodes done."), "{said}");
-    assert!(said.contains("2-way 1-shot, 5 queries a class, 8 episodes in 2 groups, on glyphs"), "{said}");
+    assert!(said.contains("2-way 1-shot, 5 queries per class, 8 episodes in 2 groups, on glyphs"), "{said}");
     assert!(said.contains("difference to cdkt"), "cdkt is the reference of itself: {said}");
 
     let read = |name: &str| std::fs::read_to_string(at.join("out").join(name)).unwrap();

@@ -70,7 +70,7 @@ fn png_size(path: &Path) -> (u32, u32) {
 fn import_then_use_by_name() {
     let desk = Desk::new();
     let said = desk.ok(&["import", "birds", "--name", "my-birds"]);
-    assert!(said.contains("my-birds: 4 classes, 16 images (one folder a class)"), "{said}");
+    assert!(said.contains("my-birds: 4 classes, 16 images (one folder per class)"), "{said}");
     assert!(said.contains("It was read") && said.contains("--data my-birds"), "{said}");
     let again = desk.ok(&["import", "birds", "--name", "my-birds"]);
     assert!(again.contains("It was in the cache already"), "{again}");

@@ -82,7 +82,7 @@ query = 2
     let (_, notes) = ok(&train, at);
     assert!(!notes.contains("Note:"), "a colour network needs no note: {notes}");
     let (out, _) = ok(&["test", "run"], at);
-    assert!(out.contains("3-way 1-shot, 2 queries a class, 3 episodes"), "{out}");
+    assert!(out.contains("3-way 1-shot, 2 queries per class, 3 episodes"), "{out}");
 
     let grey = ["train", "birds.toml", "--set", "backbone.name=conv4s", "--set", "data.image_size=28"];
     let (_, notes) = ok(&[&grey[..], &["--out", "grey"]].concat(), at);

@@ -27,7 +27,7 @@ pub enum Error {
         w: usize,
     },
     /// Training statistics need more than one value for each channel.
-    #[error("block {block}: batch statistics need at least 2 values a channel, but there is only one")]
+    #[error("block {block}: batch statistics need at least 2 values per channel, but there is only one")]
     TooFewValues {
         /// Position of the layer in its stack, from 0.
         block: usize,

@@ -104,7 +104,7 @@ impl Stack {
     /// Training: images `[n, c, h, w]` to features `[n, c·h·w]`, each block normalised by the statistics of this batch.
     ///
     /// # Errors
-    /// Shapes that do not fit, images too small, or a single value a channel.
+    /// Shapes that do not fit, images too small, or a single value per channel.
     pub fn forward_train(
         &self,
         workspace: &Workspace,

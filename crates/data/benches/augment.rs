@@ -1,4 +1,4 @@
-//! Images a second on one core, from the packed cache's form (shorter side 112) to the network's input.
+//! Images per second on one core, from the packed cache's form (shorter side 112) to the network's input.
 //!
 //! Run with `cargo bench -p siskin-data --bench augment`. A sample is one image, short enough to be seldom interrupted
 //! on a busy machine; read the median. The rate is `Kitem/s`.

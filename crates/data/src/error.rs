@@ -339,7 +339,7 @@ fn shortened(classes: &[(String, usize)]) -> String {
 
 impl Error {
     /// What the system said when something was tried with a file.
-    pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
+    pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
         Error::Io { action, path: path.to_owned(), source }
     }
 }

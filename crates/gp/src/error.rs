@@ -1,6 +1,6 @@
 //! What can be wrong with the numbers a caller hands in, as facts.
 
-/// An error of this crate: each variant carries the facts a person needs to mend it.
+/// An error of this crate: each variant carries the facts a person needs to fix it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -42,7 +42,7 @@ impl Posterior {
         Posterior { answers, bound, steps, converged }
     }
 
-    /// The posterior of a task with these sites and the `bound` they reached: nothing is inferred anew.
+    /// The posterior of a task with these sites and the `bound` they reached: without inference.
     pub fn from_sites(task: &Task, sites: &Sites, bound: f64) -> Result<Self> {
         Ok(Self::new(Answers::Blocks(Blocks::from_sites(task, sites, Digits::All)?), bound, 0, true))
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use siskin_nn::{Architecture, Backbone, DeviceChoice, Error, Features, HeadLoss, Images, Network, Step};
 
-/// Images of a 5-way 1-shot episode with 16 queries a class.
+/// Images of a 5-way 1-shot episode with 16 queries per class.
 const IMAGES: usize = 85;
 
 fn head(f: &Features) -> Result<HeadLoss, Error> {

@@ -17,7 +17,7 @@ impl Gradients {
         Self { values: collector.values }
     }
 
-    /// self + other, for several episodes a step.
+    /// self + other, for several episodes per step.
     pub fn plus(self, other: Self) -> Self {
         let values = self.values.into_iter().zip(other.values);
         Self { values: values.map(|(a, b)| a + b).collect() }

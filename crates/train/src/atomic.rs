@@ -13,16 +13,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replaces_the_old_file_whole_and_leaves_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a");
-        write(&path, b"old").unwrap();
-        write(&path, b"new and longer").unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"new and longer");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
-
-    #[test]
     fn a_failed_write_keeps_the_old_file_and_says_where() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");

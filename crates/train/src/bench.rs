@@ -65,11 +65,11 @@ pub struct Parts {
     pub backbone: Times,
     /// The Gaussian process alone; in training with its gradients, at test with the class probabilities.
     pub gp: Times,
-    /// Images a second of the whole episode, by wall time.
+    /// Images per second of the whole episode, by wall time.
     pub images_per_second: f64,
     /// Operations of the network's convolutions by their definition, in units of 1e9.
     pub gflop: f64,
-    /// These operations a second of CPU time (where known, else of wall time) of the network alone, to be set beside the
+    /// These operations per second of CPU time (where known, else of wall time) of the network alone, to be set beside the
     /// peak of one core. Winograd makes fewer operations than the definition, so this can exceed the peak.
     pub gflop_per_core_second: f64,
 }

@@ -6,16 +6,6 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file could not be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// What was tried, e.g. `write`.
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
     /// The config does not parse, has an unknown key or a value out of range.
     #[error("{0}")]
     Config(String),
@@ -52,7 +42,7 @@ pub enum Error {
     /// It was asked to stop before its end.
     #[error("stopped before the end")]
     Stopped,
-    /// The data crate reports an error.
+    /// The data crate reports an error, or a file could not be read or written.
     #[error(transparent)]
     Data(#[from] siskin_data::Error),
     /// The method reports an error.
@@ -83,5 +73,5 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Names the action and the path of a failed file operation.
 pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
     let path = path.into();
-    move |source| Error::Io { action, path, source }
+    move |source| siskin_data::Error::io(action, &path, source).into()
 }

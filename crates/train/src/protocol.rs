@@ -32,7 +32,7 @@ pub struct TestReport {
 }
 
 impl TestReport {
-    /// What was asked, in a line: `5-way 1-shot, 15 queries a class, 3000 episodes in 5 groups`.
+    /// What was asked, in a line: `5-way 1-shot, 15 queries per class, 3000 episodes in 5 groups`.
     pub fn protocol(&self) -> String {
         let (spec, episodes) = (&self.episode, self.episodes);
         let several = match self.groups.len() {
@@ -40,7 +40,7 @@ impl TestReport {
             count => format!(" in {count} groups"),
         };
         let (way, shot) = (spec.way.max(), spec.shot.max());
-        format!("{way}-way {shot}-shot, {} queries a class, {episodes} episodes{several}", spec.query)
+        format!("{way}-way {shot}-shot, {} queries per class, {episodes} episodes{several}", spec.query)
     }
 }
 

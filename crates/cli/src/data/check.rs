@@ -51,7 +51,7 @@ pub fn count_problems(report: &Report) -> String {
 pub fn print_summary(report: &Report) {
     say!("{}: {} classes, {} images ({})", report.name, report.classes, report.images, report.layout);
     if let (Some((small, n)), Some((large, m))) = (&report.smallest, &report.largest) {
-        say!("  images a class: {n} ({small}) to {m} ({large})");
+        say!("  images per class: {n} ({small}) to {m} ({large})");
     }
     if let Some([(a, b), (c, d)]) = report.sizes {
         say!("  kept at {a} x {b} to {c} x {d} pixels; {} grey, {} colour", report.grey, report.colour);

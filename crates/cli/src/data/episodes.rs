@@ -25,7 +25,7 @@ pub struct EpisodeArgs {
     /// Classes of an episode: a number, or a range such as 5-20
     #[arg(long, default_value = "5", value_parser = parse_count)]
     way: Count,
-    /// Labelled images a class: a number, or a range such as 1-10
+    /// Labelled images per class: a number, or a range such as 1-10
     #[arg(long, default_value = "1", value_parser = parse_count)]
     shot: Count,
     /// Images to classify, a class
@@ -78,7 +78,7 @@ Examples:
   siskin data episodes --data cub --shot 5 --count 600 --out cub-5shot.jsonl
   siskin data episodes --data omniglot --split val --way 5-20 --within-domain --out alphabets.jsonl
 
-The file has a header (data set, content, seed, shape) and one line an episode with the names of classes and images.")]
+The file has a header (data set, content, seed, shape) and one line per episode with the names of classes and images.")]
 pub struct Args {
     #[command(flatten)]
     data: DataArgs,

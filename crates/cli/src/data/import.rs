@@ -17,7 +17,7 @@ use super::source::ReadArgs;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  siskin data import birds/                             a folder with one folder of images a class
+  siskin data import birds/                             a folder with one folder of images per class
   siskin data import birds.tar.gz --name birds          an archive, kept as `birds`: then --data birds
   siskin data import CUB_200_2011.tgz --as cub          an original download: checked, standard split built in
   siskin data import lists/ --images photos/            base.json, val.json, novel.json and where the images are

@@ -59,6 +59,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             about.splits
         );
     }
-    say!("\nAny folder with one folder of images a class works as it is: --data PATH.");
+    say!("\nAny folder with one folder of images per class works as it is: --data PATH.");
     Ok(())
 }

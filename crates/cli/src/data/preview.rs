@@ -11,7 +11,7 @@ use super::source::DataArgs;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  siskin data preview --out sheet.png                      glyphs, a row a class
+  siskin data preview --out sheet.png                      glyphs, one row per class
   siskin data preview --data birds/ --split all --out birds.png
   siskin data preview --data cub --episode 0 --shot 5 --query 5 --out episode.png
                                                            support on the left, queries on the right")]
@@ -27,7 +27,7 @@ pub struct Args {
     /// Rows of a contact sheet: classes
     #[arg(long, default_value_t = 12)]
     classes: u32,
-    /// Columns of a contact sheet: images a class
+    /// Columns of a contact sheet: images per class
     #[arg(long, default_value_t = 10)]
     per_class: u32,
     /// Pixels of a tile

@@ -29,7 +29,7 @@ calibration. See docs/predict.md.")]
 pub struct Args {
     /// The task file that `siskin adapt` wrote
     task: PathBuf,
-    /// Images, folders of images, `-` for paths from standard input (one a line); for a task of vectors .npy or
+    /// Images, folders of images, `-` for paths from standard input (one per line); for a task of vectors .npy or
     /// .safetensors files
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,

@@ -9,7 +9,7 @@ impl Block {
     /// Training: normalises by the statistics of this batch and keeps what the backward pass needs.
     ///
     /// # Errors
-    /// Shapes that do not fit, images too small, or a single value a channel.
+    /// Shapes that do not fit, images too small, or a single value per channel.
     pub fn forward_train(
         &self,
         workspace: &Workspace,

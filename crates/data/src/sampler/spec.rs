@@ -14,7 +14,7 @@ const MOST_EQUAL: f64 = 1e6;
 pub struct EpisodeSpec {
     /// Classes of an episode.
     pub way: Count,
-    /// Labelled images of each class; drawn once an episode, where it is a range.
+    /// Labelled images of each class; drawn once per episode, where it is a range.
     pub shot: Count,
     /// Query images of each class.
     pub query: usize,
@@ -76,7 +76,7 @@ pub enum ShortClasses {
 }
 
 impl EpisodeSpec {
-    /// `way`-way `shot`-shot episodes with `query` queries a class, equal shots, no class too short.
+    /// `way`-way `shot`-shot episodes with `query` queries per class, equal shots, no class too short.
     pub fn fixed(way: usize, shot: usize, query: usize) -> Self {
         Self {
             way: Count::Fixed(way),

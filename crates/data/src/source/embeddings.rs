@@ -1,6 +1,6 @@
 //! Precomputed vectors: a .safetensors with the tensors `features` `[N, D]` and `labels` `[N]`, or `features.npy` beside
 //! `labels.npy`. Names of the classes: the metadata entry `classes` (a JSON list), or `classes.txt` beside the file,
-//! one a line; without them a class is named by its label.
+//! one per line; without them a class is named by its label.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

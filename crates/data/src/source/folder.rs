@@ -1,4 +1,4 @@
-//! One folder a class (ImageFolder): `<class>/<image>`, below `images/` or not, below `train/ val/ test/` or not, with
+//! One folder per class (ImageFolder): `<class>/<image>`, below `images/` or not, below `train/ val/ test/` or not, with
 //! the lists of the packs (`splits/`, `classes.tsv`, `splits.json`) beside it or not.
 
 use super::listing::{Listing, Row, is_image, need_images};
@@ -33,7 +33,7 @@ pub fn list(tree: Tree) -> Result<Listing> {
     }
     let root = root_of(&base).to_owned();
     let mut listing =
-        need_images(Listing::assemble(name_of(&tree.root), "one folder a class", vec![tree], rows))?;
+        need_images(Listing::assemble(name_of(&tree.root), "one folder per class", vec![tree], rows))?;
     let domains = split_lists::domains(&listing.trees[0], &root)?;
     for class in &mut listing.classes {
         if let Some(domain) = domains.get(&class.name) {

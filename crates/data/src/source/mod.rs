@@ -21,7 +21,7 @@ use listing::Listing;
 use tree::Tree;
 
 /// What a data set looks like, for those whose files look otherwise.
-pub(crate) const LAYOUT_HINT: &str = "A data set has one folder of images a class, or a list: base.json, val.json and novel.json, or \
+pub(crate) const LAYOUT_HINT: &str = "A data set has one folder of images per class, or a list: base.json, val.json and novel.json, or \
      train.csv, val.csv and test.csv with the columns filename,label (see docs/data.md)";
 
 /// What a person may say about a source beyond its path.

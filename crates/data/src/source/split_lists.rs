@@ -1,6 +1,6 @@
 //! Lists that say which class belongs to which split.
 //!
-//! Three forms: `splits/[<scheme>_]<part>[_classes].txt` with one class a line; `classes.tsv` with the columns `class`
+//! Three forms: `splits/[<scheme>_]<part>[_classes].txt` with one class per line; `classes.tsv` with the columns `class`
 //! and `split`; and a JSON file `{"train": [...], "val": [...], "test": [...]}`.
 
 use std::collections::{BTreeMap, HashMap};

@@ -113,12 +113,12 @@ impl Block {
     }
 
     /// `L^{-1} S k*`: its squared length is what the data take from the prior variance at a new point.
-    pub fn whiten(&self, k_star: &[f64]) -> Vec<f64> {
+    pub(crate) fn whiten(&self, k_star: &[f64]) -> Vec<f64> {
         self.factor.whiten(k_star)
     }
 
     /// `B^{-1}`, [N, N].
-    pub fn b_inverse(&self) -> &Mat<f64> {
+    pub(crate) fn b_inverse(&self) -> &Mat<f64> {
         self.factor.b_inverse()
     }
 

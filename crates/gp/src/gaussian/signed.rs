@@ -121,7 +121,7 @@ impl SignedBlock {
     }
 
     /// `k*' R k*` for each column of `k_star` [N, M]: what the data take from the prior variance at new points.
-    pub fn variance_drop(&self, k_star: &Mat<f64>) -> Vec<f64> {
+    pub(crate) fn variance_drop(&self, k_star: &Mat<f64>) -> Vec<f64> {
         if self.w.len() > MANY_POINTS {
             return self.variance_drop_at_once(k_star);
         }

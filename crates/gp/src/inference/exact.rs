@@ -41,7 +41,7 @@ pub struct LossGradient {
 
 /// The chance of each class that its target, latent value plus noise, is the largest, [Q, C]:
 /// `p_k = int N(t | m_k, s_k^2) prod_{c != k} Phi((t - m_c) / s_c) dt`, `s^2 = var + noise`; rows sum to 1.
-pub fn largest_target_probabilities(latent: &Latent, noise: f64) -> Mat<f64> {
+pub(crate) fn largest_target_probabilities(latent: &Latent, noise: f64) -> Mat<f64> {
     let (q, c) = (latent.mean.nrows(), latent.mean.ncols());
     let mut out = Mat::zeros(q, c);
     for i in 0..q {

@@ -205,7 +205,7 @@ const DRAWS: usize = 1000;
 
 /// `E softmax(f / tau)` over correlated Gaussians by `DRAWS` draws of a fixed stream, each with its mirror image, `[Q, C]`. The draws
 /// go by the index of a class: here alone renaming the classes permutes the probabilities only within the Monte Carlo error.
-pub fn softmax_probabilities(latent: &Latent) -> Result<Mat<f64>> {
+pub(crate) fn softmax_probabilities(latent: &Latent) -> Result<Mat<f64>> {
     let (mean, c) = (&latent.mean, latent.classes());
     let mut probs = Mat::zeros(mean.nrows(), c);
     for (i, cov) in latent.cov.iter().enumerate() {

@@ -46,7 +46,7 @@ pub(crate) fn leave_one_out_at(posterior: &Blocks, y: &[usize], precision: Preci
 
 impl Blocks {
     /// The latent values at the labelled points as the others have it: each point's own site taken out.
-    pub fn cavities(&self) -> Latent {
+    pub(crate) fn cavities(&self) -> Latent {
         let (blocks, tau) = (self.of_classes(), self.tau());
         let table = |f: &dyn Fn(f64, f64) -> f64| {
             faer::Mat::from_fn(blocks[0].g.len(), blocks.len(), |i, c| {

@@ -39,7 +39,7 @@ impl Carry {
     }
 }
 
-/// The local variables every episode draws anew.
+/// The local variables every episode draws again.
 #[derive(Debug, Clone)]
 pub struct Draw {
     /// `alpha ~ U(5, 10)`, `[N]`.

@@ -41,10 +41,10 @@ impl Support {
     ) -> Result<EpisodeGradient> {
         let (kernel, features) = (&self.prior().kernel, self.features());
         let queries = rest(support, features.points())?;
-        let (given, asked) = (self.select(support), self.select(&queries));
-        let (s, q) = (given.features(), asked.features());
+        let (given, others) = (self.select(support), self.select(&queries));
+        let (s, q) = (given.features(), others.features());
         let (within, between, own) = (kernel.within(s)?, kernel.between(s, q)?, kernel.own(q)?);
-        let gradient = evaluate(&given.task_of(&within)?, &given.query_of(&between, &own), asked.labels())?;
+        let gradient = evaluate(&given.task_of(&within)?, &given.query_of(&between, &own), others.labels())?;
 
         let mut in_kernel = KernelGradient::zeros(kernel);
         let (mut sbar, mut qbar) = (Mat::zeros(s.dim(), s.points()), Mat::zeros(q.dim(), q.points()));

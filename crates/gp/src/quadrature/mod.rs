@@ -106,7 +106,7 @@ fn class_order(mu: &[f64], v: &[f64], order: &mut Vec<usize>) {
 }
 
 /// The largest variance (in units of tau^2) the rules accept: beyond it the node grid would not fit in memory.
-pub const MAX_VARIANCE: f64 = 1e12;
+pub(crate) const MAX_VARIANCE: f64 = 1e12;
 
 /// An output has one place for each class.
 fn check_output(what: &'static str, expected: usize, got: usize) -> Result<()> {

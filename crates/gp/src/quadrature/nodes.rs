@@ -60,7 +60,7 @@ impl Want {
     /// m00, m01.
     pub const VALUE: u8 = 0;
     /// m00, m11, m21, m22.
-    pub const FACTOR: u8 = 1;
+    pub(crate) const FACTOR: u8 = 1;
     /// All.
     pub const SLOPE: u8 = 2;
 }

@@ -95,7 +95,7 @@ pub fn log_minus_digamma1p(l: f64) -> f64 {
 }
 
 /// `psi(x) - log x` for `x > 0`: negative, `-> -1/(2x)`.
-pub fn digamma_minus_log(x: f64) -> f64 {
+pub(crate) fn digamma_minus_log(x: f64) -> f64 {
     if x <= FAR {
         return digamma(x) - x.ln();
     }

@@ -3,7 +3,6 @@
 mod gamma;
 mod tilt;
 
-pub use gamma::{
-    digamma, digamma_minus_log, gamma_entropy, ln_gamma, log_minus_digamma1p, one_minus_trigamma1p, trigamma,
-};
+pub(crate) use gamma::digamma_minus_log;
+pub use gamma::{digamma, gamma_entropy, ln_gamma, log_minus_digamma1p, one_minus_trigamma1p, trigamma};
 pub use tilt::{Tilt, log_sigmoid, log2cosh_half, pg_mean1, pg_var1, sigmoid, solve_u};

@@ -64,7 +64,7 @@ impl Tilt {
     }
 
     /// `d rho / d mu = -(1 + 2 theta mu)/2`, without cancellation for `mu < 0`; `d rho / d v = -theta/2`.
-    pub fn drho_dmu(&self, mu: f64, v: f64) -> f64 {
+    pub(crate) fn drho_dmu(&self, mu: f64, v: f64) -> f64 {
         if mu >= 0.0 {
             return -0.5 * (1.0 + 2.0 * self.theta * mu);
         }

@@ -7,7 +7,7 @@
 use crate::error::Result;
 use crate::gp::deep_kernel::{DeepKernel, SampledHead, Sampling};
 pub use crate::gp::deep_kernel::{SampledObjective, SampledProbabilities};
-use crate::settings::{Check, Settings};
+use crate::settings::Settings;
 use crate::{Method, Setup};
 use serde::{Deserialize, Serialize};
 use siskin_gp::inference::gibbs::SampledLikelihood;
@@ -57,35 +57,28 @@ impl Settings for LsGibbsSettings {
     const PAPER: &'static str = "Section 5, Tables 1 and 2";
 
     fn check(&self) -> Result<()> {
-        Check { method: Self::NAME }
-            .at_least_one(&[
-                ("chains", self.chains),
-                ("sweeps", self.sweeps),
-                ("test_sweeps", self.test_sweeps),
-            ])?
-            .positive(&[("initial_output_scale", self.initial_output_scale)])
-            .map(|_| ())
+        self.sampling().check(Self::NAME)
     }
 
     fn build(&self, setup: Setup) -> Result<Box<dyn Method>> {
-        Ok(Box::new(ls_gibbs(self, setup)?))
+        Ok(Box::new(DeepKernel::with_head(SampledHead::new(self.sampling(), setup.seed)?, setup)?))
     }
 }
 
-/// A fresh model.
-pub fn ls_gibbs(config: &LsGibbsSettings, setup: Setup) -> Result<DeepKernel<SampledHead>> {
-    let sampling = Sampling {
-        likelihood: SampledLikelihood::LogisticSoftmax,
-        objective: config.objective,
-        probabilities: config.probabilities,
-        chains: config.chains,
-        sweeps: config.sweeps,
-        test_sweeps: config.test_sweeps,
-        initial_output_scale: config.initial_output_scale,
-        as_released: config.as_released,
-        select_as_trained: config.select_as_trained,
-    };
-    DeepKernel::with_head(SampledHead::new(sampling, setup.seed)?, setup)
+impl LsGibbsSettings {
+    fn sampling(&self) -> Sampling {
+        Sampling {
+            likelihood: SampledLikelihood::LogisticSoftmax,
+            objective: self.objective,
+            probabilities: self.probabilities,
+            chains: self.chains,
+            sweeps: self.sweeps,
+            test_sweeps: self.test_sweeps,
+            initial_output_scale: self.initial_output_scale,
+            as_released: self.as_released,
+            select_as_trained: self.select_as_trained,
+        }
+    }
 }
 
 #[cfg(test)]

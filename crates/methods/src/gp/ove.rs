@@ -7,7 +7,7 @@
 use crate::error::Result;
 pub use crate::gp::deep_kernel::SampledObjective;
 use crate::gp::deep_kernel::{DeepKernel, SampledHead, SampledProbabilities, Sampling};
-use crate::settings::{Check, Settings};
+use crate::settings::Settings;
 use crate::{Method, Setup};
 use serde::{Deserialize, Serialize};
 use siskin_gp::inference::gibbs::SampledLikelihood;
@@ -52,36 +52,29 @@ impl Settings for OveSettings {
     const PAPER: &'static str = "Section 5, Tables 1 and 2";
 
     fn check(&self) -> Result<()> {
-        Check { method: Self::NAME }
-            .at_least_one(&[
-                ("chains", self.chains),
-                ("sweeps", self.sweeps),
-                ("test_sweeps", self.test_sweeps),
-            ])?
-            .positive(&[("initial_output_scale", self.initial_output_scale)])
-            .map(|_| ())
+        self.sampling().check(Self::NAME)
     }
 
     fn build(&self, setup: Setup) -> Result<Box<dyn Method>> {
-        Ok(Box::new(ove(self, setup)?))
+        Ok(Box::new(DeepKernel::with_head(SampledHead::new(self.sampling(), setup.seed)?, setup)?))
     }
 }
 
-/// A fresh model.
-pub fn ove(config: &OveSettings, setup: Setup) -> Result<DeepKernel<SampledHead>> {
-    let sampling = Sampling {
-        likelihood: SampledLikelihood::OneVsEach,
-        objective: config.objective,
-        // One-vs-each is no distribution over the classes: its score is all there is.
-        probabilities: SampledProbabilities::Published,
-        chains: config.chains,
-        sweeps: config.sweeps,
-        test_sweeps: config.test_sweeps,
-        initial_output_scale: config.initial_output_scale,
-        as_released: config.as_released,
-        select_as_trained: config.select_as_trained,
-    };
-    DeepKernel::with_head(SampledHead::new(sampling, setup.seed)?, setup)
+impl OveSettings {
+    fn sampling(&self) -> Sampling {
+        Sampling {
+            likelihood: SampledLikelihood::OneVsEach,
+            objective: self.objective,
+            // One-vs-each is no distribution over the classes: its score is all there is.
+            probabilities: SampledProbabilities::Published,
+            chains: self.chains,
+            sweeps: self.sweeps,
+            test_sweeps: self.test_sweeps,
+            initial_output_scale: self.initial_output_scale,
+            as_released: self.as_released,
+            select_as_trained: self.select_as_trained,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 //! | step | rate / M, default rate 0.2 | rate without 1 / M, 0.01: with 20 particles the same length |
 //! | prior | variance 1 / lambda, density of log lambda with its Jacobian | standard deviation 1 / lambda |
 
-use crate::gradient::particles::{ParticleClassifier, ParticleLoss, in_bounds};
+use crate::gradient::particles::{ParticleClassifier, ParticleLoss, ParticleSettings, in_bounds};
 use crate::gradient::svgd::{Points, Prior, Rule, Shape, mixture_loss, path, path_adjoint};
 use crate::select;
 use crate::settings::{Check, Settings};
@@ -99,19 +99,13 @@ pub(crate) fn scatter(to: &mut [f64], dim: usize, rows: &[usize], gradients: &[f
 impl ParticleLoss for BmamlSettings {
     const RATE_KEY: &'static str = "bmaml.inner_learning_rate";
 
-    fn particles(&self) -> usize {
-        self.particles
-    }
-
-    fn posterior(&self) -> (Prior, Rule) {
-        match self.as_released {
+    fn shared(&self) -> ParticleSettings {
+        let (prior, rule) = match self.as_released {
             false => (Prior::Hierarchical, Rule::Yoon),
             true => (Prior::ReleasedHierarchical, Rule::Released),
-        }
-    }
-
-    fn test(&self) -> (usize, f64) {
-        (self.test_steps, self.inner_learning_rate)
+        };
+        let BmamlSettings { particles, test_steps, inner_learning_rate: rate, .. } = *self;
+        ParticleSettings { particles, prior, rule, test_steps, rate }
     }
 
     /// Their positions at every inner step, their energies' gradients and the two adjoints of a step.

@@ -8,7 +8,7 @@
 //! outweigh all others. Kernel and step as in [`crate::gradient::bmaml`]; the leader's default rate is half the chaser's, as there.
 
 use crate::gradient::bmaml::{Halves, scatter};
-use crate::gradient::particles::{ParticleClassifier, ParticleLoss, in_bounds};
+use crate::gradient::particles::{ParticleClassifier, ParticleLoss, ParticleSettings, in_bounds};
 use crate::gradient::svgd::{Points, Prior, Rule, Shape, path, path_adjoint, step};
 use crate::settings::{Check, Settings};
 use crate::{Episode, Features, Method, Result, Setup};
@@ -79,19 +79,13 @@ pub type BmamlChaser = ParticleClassifier<BmamlChaserSettings>;
 impl ParticleLoss for BmamlChaserSettings {
     const RATE_KEY: &'static str = "bmaml-chaser.inner_learning_rate";
 
-    fn particles(&self) -> usize {
-        self.particles
-    }
-
-    fn posterior(&self) -> (Prior, Rule) {
-        match self.as_released {
+    fn shared(&self) -> ParticleSettings {
+        let (prior, rule) = match self.as_released {
             false => (Prior::StandardNormal, Rule::Yoon),
             true => (Prior::ReleasedStandardNormal, Rule::Released),
-        }
-    }
-
-    fn test(&self) -> (usize, f64) {
-        (self.test_steps, self.inner_learning_rate)
+        };
+        let BmamlChaserSettings { particles, test_steps, inner_learning_rate: rate, .. } = *self;
+        ParticleSettings { particles, prior, rule, test_steps, rate }
     }
 
     /// Their positions at every inner step, the leader, their energies' gradients and the two adjoints of a step.

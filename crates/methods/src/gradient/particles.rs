@@ -12,17 +12,28 @@ use siskin_nn::{HeadLoss, Network, Step, stream};
 /// log lambda of a fresh particle.
 const INITIAL_LOG_LAMBDA: f64 = 1.0;
 
+/// What both have among their settings.
+#[derive(Clone, Copy)]
+pub struct ParticleSettings {
+    /// Particles of the last layer.
+    pub particles: usize,
+    /// The prior of a particle.
+    pub prior: Prior,
+    /// The kernel and length of a step.
+    pub rule: Rule,
+    /// Steps on the support at test.
+    pub test_steps: usize,
+    /// The rate of a step.
+    pub rate: f64,
+}
+
 /// What the two differ in: their settings, and the loss of an episode.
 pub trait ParticleLoss {
     /// The config key of the inner rate, for errors.
     const RATE_KEY: &'static str;
 
-    /// Particles of the last layer.
-    fn particles(&self) -> usize;
-    /// The prior of a particle, and the kernel and length of a step.
-    fn posterior(&self) -> (Prior, Rule);
-    /// Steps on the support at test, and their rate.
-    fn test(&self) -> (usize, f64);
+    /// What both have.
+    fn shared(&self) -> ParticleSettings;
     /// Copies of all particles that a task holds at once: their positions, gradients and adjoints.
     fn copies_of_a_task(&self) -> usize;
     /// The loss of one episode. `dhyper` is the gradient of the particles.
@@ -43,7 +54,7 @@ pub struct ParticleClassifier<L> {
 impl<L: ParticleLoss + Clone> ParticleClassifier<L> {
     /// A fresh model: W ~ N(0, 2 / (dim + way)), b = 0, log lambda = 1.
     pub fn new(config: &L, setup: Setup) -> Result<Self> {
-        let (count, (prior, rule)) = (config.particles(), config.posterior());
+        let ParticleSettings { particles: count, prior, rule, .. } = config.shared();
         let dim = setup.architecture.dimension(setup.image_size, setup.image_size)?;
         let shape = Shape { particles: count, dim, way: setup.way, prior, rule };
         let normal = Normal::new(0.0, (2.0 / (dim + setup.way) as f64).sqrt())
@@ -102,7 +113,7 @@ impl<L: ParticleLoss + Send + Sync> Method for ParticleClassifier<L> {
 
     /// The mean over the particles' probabilities after the steps on the support.
     fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
-        let (steps, rate) = self.config.test();
+        let ParticleSettings { test_steps: steps, rate, .. } = self.config.shared();
         check_way(task.way, &self.setup)?;
         let (support, query) = (task.support.features()?, task.query.features()?);
         let points = Points { x: support, labels: task.labels };
@@ -162,7 +173,7 @@ pub mod tests {
         let golden = Golden::parse(golden);
         let count = |name: &str| golden.f64(name) as usize;
         let (dim, way) = (count("dim"), count("way"));
-        let (prior, rule) = config(1, 1, &golden).posterior();
+        let ParticleSettings { prior, rule, .. } = config(1, 1, &golden).shared();
         let shape = Shape { particles: count("count"), dim, way, prior, rule };
         let (features, labels) = (golden.table("x", dim), golden.usizes("labels"));
         let (support, query) = (golden.usizes("support"), golden.usizes("query"));

@@ -4,7 +4,7 @@ use super::case::DOUBLE;
 use super::{Case, Comparison, Mismatch};
 use crate::gradient::bmaml::BmamlSettings;
 use crate::gradient::bmaml_chaser::BmamlChaserSettings;
-use crate::gradient::particles::ParticleLoss;
+use crate::gradient::particles::{ParticleLoss, ParticleSettings};
 use crate::gradient::svgd::{Kernel, Points, Shape, energy_gradient, log_prior, mixture, path, step};
 
 pub(super) fn check(case: &Case<'_>) -> Result<Comparison, Mismatch> {
@@ -39,9 +39,8 @@ pub(super) fn check(case: &Case<'_>) -> Result<Comparison, Mismatch> {
 
 fn compared(case: &Case<'_>, settings: &impl ParticleLoss) -> Result<Comparison, Mismatch> {
     let laid = case.episode()?;
-    let (prior, rule) = settings.posterior();
-    let (steps, rate) = settings.test();
-    let shape = Shape { particles: settings.particles(), dim: laid.features.dim, way: laid.way, prior, rule };
+    let ParticleSettings { particles, prior, rule, test_steps: steps, rate } = settings.shared();
+    let shape = Shape { particles, dim: laid.features.dim, way: laid.way, prior, rule };
     let theta = case.values("theta")?;
     if theta.len() != shape.particles * shape.size() {
         let found = shape.particles * shape.size();

@@ -149,20 +149,15 @@ pub type BaselinePlusPlus = Pretrained<CosineHead>;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::golden::{Golden, assert_close};
-    use crate::transfer::support_fit::{Sgd, fit};
+    use crate::shared::golden::Golden;
+    use crate::transfer::support_fit::tests::fits_as_pytorch;
     use siskin_nn::to_host;
 
     #[test]
     fn the_fitted_layer_and_its_probabilities_equal_pytorchs() {
         let golden = Golden::parse(include_str!("../../tests/golden/cosine_head.json"));
-        let (support, query) = (golden.table("support", 4), golden.table("query", 4));
-        let mut head = TaskCosine::of(&golden.f64s("weight"), 3, golden.f64("scale"));
-        fit(&mut head, &support, &golden.usizes("labels"), &golden.lists("orders"), &Sgd::default());
-        let wanted = [golden.f64s("fitted_g"), golden.f64s("fitted_v")].concat();
-        assert_close("fitted", &head.parameters, &wanted, 1e-8);
-        let found = head.scores(&query).softmax();
-        assert_close("probabilities", &found, &golden.f64s("probabilities"), 1e-8);
+        let head = TaskCosine::of(&golden.f64s("weight"), 3, golden.f64("scale"));
+        fits_as_pytorch(&golden, head, ["fitted_g", "fitted_v"]);
     }
 
     #[test]

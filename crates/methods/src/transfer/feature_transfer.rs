@@ -107,20 +107,14 @@ pub type FeatureTransfer = Pretrained<LinearHead>;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::golden::{Golden, assert_close};
-    use crate::transfer::support_fit::{Sgd, fit};
+    use crate::shared::golden::Golden;
+    use crate::transfer::support_fit::tests::fits_as_pytorch;
 
     #[test]
     fn the_fitted_layer_and_its_probabilities_equal_pytorchs() {
         let golden = Golden::parse(include_str!("../../tests/golden/linear_head.json"));
-        let (support, query) = (golden.table("support", 4), golden.table("query", 4));
         let parameters = [golden.f64s("weight"), golden.f64s("bias")].concat();
-        let mut head = TaskLinear { parameters, way: 3 };
-        fit(&mut head, &support, &golden.usizes("labels"), &golden.lists("orders"), &Sgd::default());
-        let wanted = [golden.f64s("fitted_weight"), golden.f64s("fitted_bias")].concat();
-        assert_close("fitted", &head.parameters, &wanted, 1e-8);
-        let found = head.scores(&query).softmax();
-        assert_close("probabilities", &found, &golden.f64s("probabilities"), 1e-8);
+        fits_as_pytorch(&golden, TaskLinear { parameters, way: 3 }, ["fitted_weight", "fitted_bias"]);
     }
 
     #[test]

@@ -81,3 +81,19 @@ pub fn fit(
         velocity = Some(v);
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::shared::golden::{Golden, assert_close};
+
+    /// Fits `head` to the support of a golden file: its parameters and its probabilities of the queries are PyTorch's.
+    pub(crate) fn fits_as_pytorch(golden: &Golden, mut head: impl SupportClassifier, fitted: [&str; 2]) {
+        let (support, query) = (golden.table("support", 4), golden.table("query", 4));
+        fit(&mut head, &support, &golden.usizes("labels"), &golden.lists("orders"), &Sgd::default());
+        let wanted = fitted.map(|name| golden.f64s(name)).concat();
+        assert_close("fitted", head.parameters(), &wanted, 1e-8);
+        let found = head.scores(&query).softmax();
+        assert_close("probabilities", &found, &golden.f64s("probabilities"), 1e-8);
+    }
+}

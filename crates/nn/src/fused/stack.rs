@@ -77,7 +77,7 @@ impl Fused {
         }
     }
 
-    /// Training with gradients: `N` = images and four tensors a block.
+    /// Training with gradients: `N` = images and four tensors per block.
     fn tracked<const N: usize>(
         &self,
         blocks: &[ConvBlock],
@@ -136,7 +136,7 @@ impl Fused {
     }
 }
 
-/// What the backward pass needs: the inputs (images, then four tensors a block) and what the blocks saved.
+/// What the backward pass needs: the inputs (images, then four tensors per block) and what the blocks saved.
 #[derive(Debug)]
 struct Kept {
     fused: Fused,

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes a second that an answer must go at, once its client has been waited for as long as the limit says.
+/// Bytes per second that an answer must go at, once its client has been waited for as long as the limit says.
 const SLOWEST: u64 = 16 << 10;
 
 /// Where every connection is at work.

@@ -11,7 +11,7 @@ pub struct Table {
     pub title: String,
     /// Names of the columns; the first column has the method.
     pub head: Vec<String>,
-    /// One row a method.
+    /// One row per method.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -70,7 +70,7 @@ impl Comparison {
         format!("{}{}", tables.join("\n"), failures(&self.failures, "\n", "- "))
     }
 
-    /// Every figure at full precision, one line a method.
+    /// Every figure at full precision, one line per method.
     pub fn csv(&self) -> String {
         let mut lines = vec![CSV_HEAD.join(",")];
         for row in &self.rows {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// `[test]`: the paper's protocol is 5 groups of 600 episodes with 15 queries a class.
+/// `[test]`: the paper's protocol is 5 groups of 600 episodes with 15 queries per class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TestConfig {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Values at the nodes of a grid, row-major, `columns` nodes a row.
+/// Values at the nodes of a grid, row-major, `columns` nodes per row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grid<'a> {
     pub(super) values: &'a [f64],

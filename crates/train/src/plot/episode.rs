@@ -60,7 +60,7 @@ const SUPPORT: f64 = 44.0;
 const SHOWN: usize = 9;
 
 impl EpisodePlot {
-    /// The drawing: the classes with their support images, five a row, then the queries, two a row.
+    /// The drawing: the classes with their support images, five per row, then the queries, two per row.
     pub fn svg(&self) -> Result<String, PlotError> {
         let support_top = 72.0;
         let most = self.classes.iter().map(|c| c.support.len().min(SHOWN)).max().unwrap_or(0);

@@ -32,7 +32,7 @@ const PANEL: (f64, f64) = (290.0, 130.0);
 const CELL: (f64, f64) = (350.0, 200.0);
 
 impl Histograms {
-    /// The panels, two a row, with the same scales throughout.
+    /// The panels, two per row, with the same scales throughout.
     pub fn svg(&self) -> String {
         let columns = self.panels.len().clamp(1, 2);
         let rows = self.panels.len().div_ceil(2).max(1);

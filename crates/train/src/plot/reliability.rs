@@ -24,7 +24,7 @@ const TOP: f64 = 56.0;
 const ROW: f64 = TOP + PLOT + 14.0 + LOAD + 46.0;
 const LEGEND: f64 = 30.0;
 
-/// Diagrams side by side, three a row: bars of accuracy for each bin, the gap to the mean confidence shaded,
+/// Diagrams side by side, three per row: bars of accuracy for each bin, the gap to the mean confidence shaded,
 /// the diagonal of perfect calibration, and below the share of predictions in each bin.
 pub fn reliability_diagrams(panels: &[ReliabilityPanel<'_>]) -> String {
     let columns = panels.len().clamp(1, PER_ROW);

@@ -298,7 +298,7 @@ fn train_phases(folder: &Path, stops: &[usize]) -> Vec<String> {
     let config = Config::parse(text, &[]).unwrap();
     let phases = phases(&config).unwrap();
     let mut run = RunFolder::create(folder, &config, "data").unwrap();
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     for (part, steps) in stops.iter().chain([&usize::MAX]).enumerate() {
         let mut trainer = match part {
             0 => Trainer::start(run.clone(), &config, &data(), counter(0.3)).unwrap(),
@@ -311,7 +311,7 @@ fn train_phases(folder: &Path, stops: &[usize]) -> Vec<String> {
                     left -= 1;
                     stop.store(left == 0, Ordering::Relaxed);
                 }
-                other => told.push(format!("{other:?}")),
+                other => notes.push(format!("{other:?}")),
             });
             let next = phases.get(trainer.phase().index + 1);
             let (Outcome::Finished, Some(next)) = (outcome.unwrap(), next) else { break };
@@ -319,15 +319,15 @@ fn train_phases(folder: &Path, stops: &[usize]) -> Vec<String> {
         }
         run = RunFolder::open(folder).unwrap();
     }
-    told
+    notes
 }
 
 #[test]
 fn phases_with_averages_and_a_fit_resume_to_the_same_bytes() {
     let root = tempfile::tempdir().unwrap();
     let whole = root.path().join("whole");
-    let told = train_phases(&whole, &[]);
-    assert!(told.iter().any(|line| line.starts_with("Fitted")), "{told:?}");
+    let notes = train_phases(&whole, &[]);
+    assert!(notes.iter().any(|line| line.starts_with("Fitted")), "{notes:?}");
     for stops in [vec![1], vec![7], vec![7, 1], vec![3, 3, 3, 3], vec![16]] {
         let parts = root.path().join(format!("{stops:?}"));
         train_phases(&parts, &stops);
@@ -410,14 +410,14 @@ fn a_dead_kernel_is_told_once_after_five_steps() {
     let config = Config::parse("", &set).unwrap();
     let run = RunFolder::create(root.path(), &config, "data").unwrap();
     let mut trainer = Trainer::start(run, &config, &data(), Box::new(Dying(0))).unwrap();
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     trainer
         .run(&mut Script::default(), &AtomicBool::new(false), &mut |event| {
             if let Event::Notice { episode, text } = event {
-                told.push((*episode, text.clone()));
+                notes.push((*episode, text.clone()));
             }
         })
         .unwrap();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].0 == 7 && told[0].1.contains("the kernel is dead"), "{told:?}");
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].0 == 7 && notes[0].1.contains("the kernel is dead"), "{notes:?}");
 }

@@ -9,6 +9,18 @@ use siskin_train::trainer::Event;
 use siskin_train::under_test::ModelUnderTest;
 use std::sync::atomic::AtomicBool;
 
+/// The keys of the phases that learn by predictive likelihood.
+const PREDICTIVE: &str = r#"[phase.cdkt]
+kernel = "rbf"
+objective = "predictive"
+inference = "joint"
+steps = 3
+prior_mean = -4.0
+learn_prior_mean = true
+test_inference = "joint"
+test_steps = 3"#;
+
+/// `PREDICTIVE` stands for those keys.
 const PHASES: &str = r#"
 seed = 3
 
@@ -48,35 +60,19 @@ name = "prediction"
 scalars = "fresh"
 train = { kernel_learning_rate = 0.3, validate_way = 5, validate_shot = 2 }
 episode = { way = 4 }
-[phase.cdkt]
-kernel = "rbf"
-objective = "predictive"
-inference = "joint"
-steps = 3
-prior_mean = -4.0
-learn_prior_mean = true
-test_inference = "joint"
-test_steps = 3
+PREDICTIVE
 
 [[phase]]
 name = "scalars"
 kind = "fit-scalars"
 fit = { episodes = 6, shapes = [[3, 1], [4, 2]], iterations = 20 }
-[phase.cdkt]
-kernel = "rbf"
-objective = "predictive"
-inference = "joint"
-steps = 3
-prior_mean = -4.0
-learn_prior_mean = true
-test_inference = "joint"
-test_steps = 3
+PREDICTIVE
 "#;
 
 #[test]
 fn stopped_in_any_phase_and_resumed_the_bytes_are_the_same() {
     let root = tempfile::tempdir().unwrap();
-    let config = Config::parse(PHASES, &[]).unwrap();
+    let config = Config::parse(&PHASES.replace("PREDICTIVE", PREDICTIVE), &[]).unwrap();
     let whole = root.path().join("whole");
     train(&whole, &config, None);
     // Within a phase, and at the last step of each.
@@ -90,7 +86,7 @@ fn stopped_in_any_phase_and_resumed_the_bytes_are_the_same() {
 #[test]
 fn the_fit_lowers_the_loss_and_the_model_tests_at_any_shape() {
     let root = tempfile::tempdir().unwrap();
-    let config = Config::parse(PHASES, &[]).unwrap();
+    let config = Config::parse(&PHASES.replace("PREDICTIVE", PREDICTIVE), &[]).unwrap();
     let mut run = with_opener(|opener| Run::start(root.path(), config, opener)).unwrap();
     assert_eq!(run.length(), 16);
     let (mut phases, mut fits) = (Vec::new(), Vec::new());

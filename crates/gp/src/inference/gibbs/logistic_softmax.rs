@@ -56,7 +56,7 @@ impl LogisticSoftmaxGibbs {
 
     /// Runs the chains in the order of blocks of the released code, from `lambda = 1`: at one sweep it has other counts than
     /// [`Self::run`], and so another gradient.
-    pub fn run_released(task: &Task, settings: &Chains) -> Result<Self> {
+    pub(crate) fn run_released(task: &Task, settings: &Chains) -> Result<Self> {
         Self::run_by(task, settings, true)
     }
 

@@ -155,7 +155,7 @@ mod tests {
         assert!((end.value - want.value).abs() < 1e-10);
         assert!(end.dk.iter().zip(&want.dk).all(|(a, b)| (a - b).norm_max() < 1e-9));
         assert!((end.dtau - want.dtau).abs() < 1e-8);
-        // Running out of sweeps is told.
+        // Running out of sweeps is reported.
         assert!(!run(2, 1e-9).rested);
         assert!(run(2000, 1e-9).rested);
     }

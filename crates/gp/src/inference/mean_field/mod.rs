@@ -93,7 +93,7 @@ pub enum Stop {
 pub struct Fit {
     /// Sweeps done.
     pub steps: usize,
-    /// Whether the tolerance was reached; with [`Stop::Steps`] always `false`, for nobody asked.
+    /// Whether the tolerance was reached; with [`Stop::Steps`] always `false`, since no tolerance was given.
     pub converged: bool,
     /// The last sweep's change, as [`Stop::Tolerance`] measures it.
     pub change: f64,

@@ -110,7 +110,7 @@ impl<'t> Tape<'t> {
 
     /// Runs sweeps to a fixed point and keeps the last one only: what [`Tape::implicit`] needs. Not reaching the tolerance is
     /// an error here, for the gradient would be wrong.
-    pub fn converge(
+    pub(crate) fn converge(
         task: &'t Task,
         order: Updates,
         start: &Start,
@@ -164,7 +164,7 @@ impl<'t> Tape<'t> {
 
     /// A top with the cotangents of `-KL`: `mubar = -g`, `vbar = w/2`, directly `Kbar = (g g' - R)/2`, `abar = g`
     /// (those of b and w cancel).
-    pub fn minus_kl(&self) -> Top {
+    pub(crate) fn minus_kl(&self) -> Top {
         let (n, c) = (self.x.points(), self.x.classes());
         let mut top = Top::zeros(n, c);
         for (j, block) in self.blocks().iter().enumerate() {
@@ -181,7 +181,7 @@ impl<'t> Tape<'t> {
     /// The adjoint of all sweeps and of the start: for each sweep, last to first, that of its Gaussian blocks
     /// ([`crate::gaussian::BlockAdjoint`]) and of its local update ([`Local::pullback`]); then `abar += mubar`, `diag Kbar += vbar` where it
     /// starts from the prior.
-    pub fn unroll(&self, top: Top) -> Result<PriorBar> {
+    pub(crate) fn unroll(&self, top: Top) -> Result<PriorBar> {
         let Top { mu, v, b, w, local, mut k, mut a } = top;
         let (mut carry, mut direct) = (Carry { mu, v, local }, Some((b, w)));
         for sweep in self.sweeps.iter().rev() {
@@ -205,7 +205,7 @@ impl<'t> Tape<'t> {
     }
 
     /// The adjoint at a fixed point: that of the last sweep, repeated until its cotangents are `1e-13` of the first.
-    pub fn implicit(&self, top: Top, max_steps: usize) -> Result<PriorBar> {
+    pub(crate) fn implicit(&self, top: Top, max_steps: usize) -> Result<PriorBar> {
         const TOL: f64 = 1e-13;
         let Top { mu, v, b, w, local, mut k, mut a } = top;
         let sweep = self.top_sweep();

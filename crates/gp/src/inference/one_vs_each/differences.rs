@@ -57,7 +57,7 @@ impl Differences {
     }
 
     /// `A' g` as [N, C].
-    pub fn transpose_apply(&self, g: &[f64]) -> Mat<f64> {
+    pub(crate) fn transpose_apply(&self, g: &[f64]) -> Mat<f64> {
         let mut out = Mat::zeros(self.points, self.classes);
         for (&(n, own, c), &g) in self.rows.iter().zip(g) {
             out[(n, own)] += g;
@@ -68,7 +68,7 @@ impl Differences {
 
     /// `A K A'` for kernel matrices of independent classes, C of [N, N]:
     /// each of the two terms of a row meets a term of the other row where their classes agree.
-    pub fn gram(&self, k: &[Mat<f64>]) -> Mat<f64> {
+    pub(crate) fn gram(&self, k: &[Mat<f64>]) -> Mat<f64> {
         Mat::from_fn(self.len(), self.len(), |i, j| {
             let (n, own, c) = self.rows[i];
             let (m, own_m, d) = self.rows[j];
@@ -90,7 +90,7 @@ impl Differences {
     }
 
     /// Adjoint of [`Differences::gram`]: the class blocks of `A' G A`, C of [N, N], for symmetric G.
-    pub fn gram_pullback(&self, g: &Mat<f64>) -> Vec<Mat<f64>> {
+    pub(crate) fn gram_pullback(&self, g: &Mat<f64>) -> Vec<Mat<f64>> {
         let mut out = vec![Mat::zeros(self.points, self.points); self.classes];
         for (j, &(m, own_m, d)) in self.rows.iter().enumerate() {
             for (i, &(n, own, c)) in self.rows.iter().enumerate() {
@@ -124,7 +124,7 @@ impl Differences {
     }
 
     /// Adjoint of [`Differences::cross`]: adds to `dks`, C of [N, Q].
-    pub fn cross_pullback(&self, ubar: &Mat<f64>, q: usize, dks: &mut [Mat<f64>]) {
+    pub(crate) fn cross_pullback(&self, ubar: &Mat<f64>, q: usize, dks: &mut [Mat<f64>]) {
         for (j, &(n, own, c)) in self.rows.iter().enumerate() {
             dks[own][(n, q)] += ubar[(j, own)];
             dks[c][(n, q)] -= ubar[(j, c)];

@@ -4,6 +4,7 @@
 
 use super::{GpHead, matrix, row_major};
 use crate::error::Result;
+use crate::settings::Check;
 use crate::shared::state::State;
 use crate::{Episode, Error, Features, Prediction, Purpose, Task};
 use rand_chacha::rand_core::Rng;
@@ -52,6 +53,20 @@ pub(crate) struct Sampling {
     pub as_released: bool,
     /// Whether models are chosen with the sweeps of training.
     pub select_as_trained: bool,
+}
+
+impl Sampling {
+    /// What the settings of the method `name` must keep to.
+    pub fn check(&self, name: &'static str) -> Result<()> {
+        Check { method: name }
+            .at_least_one(&[
+                ("chains", self.chains),
+                ("sweeps", self.sweeps),
+                ("test_sweeps", self.test_sweeps),
+            ])?
+            .positive(&[("initial_output_scale", self.initial_output_scale)])
+            .map(|_| ())
+    }
 }
 
 /// A Gaussian process whose latent functions are sampled.
