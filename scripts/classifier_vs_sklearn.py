@@ -3,10 +3,10 @@
 
     python scripts/classifier_vs_sklearn.py [--train 500] [--seed 0]
 
-Needs scikit-learn. Both get the same 500 training points (stratified), an RBF kernel, and inputs standardised by the training
-points. scikit-learn learns output scale and lengthscale on all of them, for each class against the rest. siskin learns
-lengthscale, temperature (which stands for the output scale) and prior mean, shared by the classes, on 150 of them; its
-posterior uses all. Prints log-loss, accuracy, seconds of CPU time to fit, and the ratio.
+Needs scikit-learn. Both get the same 500 training points (stratified) and inputs standardised by the training
+points. scikit-learn learns output scale and lengthscale of an RBF on all of them, for each class against the rest. siskin learns
+lengthscale, temperature (which stands for the output scale) and spread, shared by the classes, on posteriors of half of them; its
+last posterior uses all. Prints log-loss, accuracy, seconds of CPU time to fit, and the ratio.
 """
 import argparse
 import json
@@ -35,7 +35,7 @@ def child_cpu():
 
 
 def siskin(x_train, x_test, y_train, y_test):
-    build = ["cargo", "build", "--release", "-p", "siskin-gp", "--example", "digits", "--message-format=json"]
+    build = ["cargo", "build", "--release", "--workspace", "--example", "digits", "--message-format=json"]
     out = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     binary = [m["executable"] for m in map(json.loads, out.splitlines()) if m.get("executable")][-1]
     with tempfile.TemporaryDirectory() as folder:

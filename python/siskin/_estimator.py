@@ -21,14 +21,14 @@ _Array = NDArray[np.float64]
 class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
     """Gaussian-process classifier with the logistic-softmax likelihood.
 
-    Kernel and temperature are learned by leave-one-out prediction of the training points (by cavities, no refit), from the
-    best of several starts. Posterior and probabilities are deterministic: the same data give the same numbers.
+    Kernel and temperature are learned by the log-loss of training points that are held out in turn, from the best of several
+    starts. Posterior and probabilities are deterministic: the same data give the same numbers.
 
     Parameters
     ----------
-    kernel : {"auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic"}
-        "auto" is RBF from the median distance between training points, or "linear" where that predicts left-out points
-        better by a tenth. Far from all points "rbf" says that it does not know; "linear" does not.
+    kernel : {"auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic", "two-scale"}
+        "auto" is "two-scale", details on a trend that is nearly a linear model, both from the median distance between training
+        points. Far from all points it says that it does not know; "linear" does not.
     likelihood : {"logistic-softmax", "softmax", "one-vs-each", "gaussian"}
         How class probabilities arise from the latent functions.
     inference : {"direct", "collapsed"}
@@ -41,7 +41,7 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
     learn : bool
         Learn the hyperparameters.
     learn_points : int
-        Learn them on at most this many points; the posterior always uses all.
+        Learn them from posteriors of at most about this many points at a time; the last posterior always uses all.
 
     Attributes
     ----------
@@ -52,8 +52,9 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         ``tau``, ``prior_mean``, ``noise`` ("gaussian" only) and ``kernel_shape`` (variance, lengthscale or offset; the
         cosine kernel has none) and the name of the ``kernel`` as learned, the ``bound`` of the log evidence, its ``evaluations``, and whether learning
         (``converged``), the inference within each evaluation (``inner_converged``) and the posterior
-        (``posterior_converged``) came to rest. ``leave_one_out`` is the leave-one-out log-loss of the points that were
-        learned from (logistic-softmax only); ``loo_`` has that of all. ``learned_kept`` is False where by that loss the start predicted better than
+        (``posterior_converged``) came to rest. ``held_out`` is the log-loss of points that others predicted while learning
+        (logistic-softmax only). ``spread`` is the part of the posterior deviation that probabilities are averaged over: less
+        than 1 where held-out points show that the posterior mean is surer than the posterior. ``learned_kept`` is False where by that loss the start predicted better than
         what was learned, and was kept.
 
     loo_ : dict or None
@@ -83,7 +84,7 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         prior_mean: float = -1.0,
         tau: float = 0.5,
         learn: bool = True,
-        learn_points: int = 150,
+        learn_points: int = 200,
     ) -> None:
         self.kernel = kernel
         self.likelihood = likelihood
@@ -124,7 +125,7 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
                 "the posterior did not come to rest; the one reached is used", ConvergenceWarning, stacklevel=2
             )
         shares = np.bincount(labels) / len(labels)
-        loss, guessing = self.hyperparameters_["leave_one_out"], -float(np.sum(shares * np.log(shares)))
+        loss, guessing = self.hyperparameters_["held_out"], -float(np.sum(shares * np.log(shares)))
         # Where nothing was learned the two agree but for rounding.
         if self.learn and loss is not None and loss >= guessing - 1e-3:
             warnings.warn(

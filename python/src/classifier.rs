@@ -101,7 +101,8 @@ impl Classifier {
         dict.set_item("converged", learned.converged)?;
         dict.set_item("inner_converged", learned.inner_converged)?;
         dict.set_item("posterior_converged", learned.posterior_converged)?;
-        dict.set_item("leave_one_out", learned.leave_one_out)?;
+        dict.set_item("spread", learned.spread)?;
+        dict.set_item("held_out", learned.held_out)?;
         dict.set_item("learned_kept", learned.learned_kept)?;
         let kernel = self.0.fitted_kernel().map_err(value_error)?;
         dict.set_item("kernel", kernel.form.name())?;

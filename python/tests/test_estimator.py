@@ -105,7 +105,7 @@ def test_every_likelihood(iris, likelihood):
     assert LogisticSoftmaxGPC(likelihood=likelihood).fit(x[::2], y[::2]).score(x_test, y_test) > 0.85
 
 
-@pytest.mark.parametrize("kernel", ["cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic"])
+@pytest.mark.parametrize("kernel", ["cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic", "two-scale"])
 def test_every_kernel(iris, kernel):
     x, x_test, y, y_test = iris
     assert LogisticSoftmaxGPC(kernel=kernel).fit(x, y).score(x_test, y_test) > 0.75
@@ -210,9 +210,9 @@ def test_the_default_learns_and_row_order_does_not_matter(split):
 def test_the_guard_is_recorded(iris):
     x, _, y, _ = iris
     facts = LogisticSoftmaxGPC().fit(x, y).hyperparameters_
-    assert 0 < facts["leave_one_out"] < 0.5
+    assert 0 < facts["held_out"] < 0.5
     assert isinstance(facts["learned_kept"], bool)
-    assert LogisticSoftmaxGPC(likelihood="gaussian").fit(x, y).hyperparameters_["leave_one_out"] is None
+    assert LogisticSoftmaxGPC(likelihood="gaussian").fit(x, y).hyperparameters_["held_out"] is None
 
 
 def test_labels_that_nothing_explains_are_warned_of():

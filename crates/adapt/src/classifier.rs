@@ -96,7 +96,7 @@ impl TaskClassifier {
         Ok(TaskClassifier { title, model, classes, names, labels, features, fitted, calibration })
     }
 
-    /// Learns a classifier on labelled vectors: kernel, prior mean and temperature by the evidence, no network. Classes
+    /// Learns a classifier on labelled vectors: kernel and temperature by held-out prediction, no network. Classes
     /// without a vector are left out.
     pub fn adapt_vectors(vectors: &Embeddings) -> Result<TaskClassifier> {
         let used: Vec<_> = vectors.classes.iter().filter(|c| !c.images.is_empty()).collect();
@@ -113,7 +113,8 @@ impl TaskClassifier {
         let learned = classifier.learned()?;
         let mut fixed = GpClassifier::default();
         fixed.kernel = Some(classifier.fitted_kernel()?.clone());
-        (fixed.prior_mean, fixed.tau, fixed.learn) = (learned.prior_mean, learned.tau, false);
+        (fixed.prior_mean, fixed.tau, fixed.spread) = (learned.prior_mean, learned.tau, learned.spread);
+        fixed.learn = false;
         let fit = |x: &Features, y: &[usize]| Fitted::fit_vectors(x, y, &fixed);
         let held = held_out(&features, &labels, classes.len(), f64::INFINITY, &AtomicBool::new(false), fit)?;
         let shot = labels.len() as f64 / classes.len() as f64;

@@ -240,6 +240,12 @@ impl Latent {
         Latent::independent(&mean * faer::Scale(tau), var * faer::Scale(tau * tau), tau)
     }
 
+    /// The same means with deviations this many times as large, for [`Latent::probs`].
+    pub(crate) fn narrowed(self, spread: f64) -> Self {
+        let (square, cov) = (faer::Scale(spread * spread), self.cov.into_iter());
+        Latent { var: self.var * square, cov: cov.map(|cov| cov * square).collect(), ..self }
+    }
+
     /// Number of points M.
     pub fn points(&self) -> usize {
         self.mean.nrows()

@@ -1,8 +1,12 @@
 //! What comes in: checks that name the fact, standardisation, the subset hyperparameters are learned on.
 
-use crate::kernels::{Kernel, Linear, Rbf};
+use crate::kernels::{Kernel, Rbf, TwoScale};
 use crate::{Error, Result};
 use faer::{Mat, MatRef};
+
+/// Lengthscales of the classifier's own kernel, in units of the median distance: where that of the details starts, and that of the trend.
+const DETAIL: f64 = 1.0;
+const TREND: f64 = 3.0;
 
 /// The number of classes `1 + max y`; every one must occur, and at least two.
 pub(super) fn count_classes(y: &[usize]) -> Result<usize> {
@@ -110,8 +114,8 @@ pub(super) fn spread_subset(order: &[usize], y: &[usize], classes: usize, most: 
     chosen.into_iter().map(|place| order[place]).collect()
 }
 
-/// RBF with the median distance of (at most 200, spread over `order`) points as lengthscale, output scale 1.
-pub(super) fn rbf_at_median_distance(x: &Mat<f64>, order: &[usize]) -> Result<Kernel> {
+/// The median distance of (at most 200, spread over `order`) points; 1 if none differ.
+fn median_distance(x: &Mat<f64>, order: &[usize]) -> f64 {
     let step = x.nrows().div_ceil(200);
     let rows: Vec<usize> = order.iter().copied().step_by(step).collect();
     let mut squares = Vec::new();
@@ -124,14 +128,19 @@ pub(super) fn rbf_at_median_distance(x: &Mat<f64>, order: &[usize]) -> Result<Ke
         }
     }
     squares.sort_by(f64::total_cmp);
-    let median = squares.get(squares.len() / 2).map_or(1.0, |s| s.sqrt());
-    Kernel::new(Rbf).with_shapes(&[median])?.with_scale(1.0)
+    squares.get(squares.len() / 2).map_or(1.0, |s| s.sqrt())
 }
 
-/// Linear, scaled so that the latent functions have variance 1 in the mean over the points.
-pub(super) fn linear_of_unit_variance(x: &Mat<f64>) -> Result<Kernel> {
-    let mean_square = x.squared_norm_l2() / x.nrows() as f64;
-    Kernel::new(Linear).with_shapes(&[1.0 / mean_square.max(1e-12)])?.with_scale(1.0)
+/// RBF with the median distance as lengthscale, output scale 1.
+pub(super) fn rbf_at_median_distance(x: &Mat<f64>, order: &[usize]) -> Result<Kernel> {
+    Kernel::new(Rbf).with_shapes(&[median_distance(x, order)])?.with_scale(1.0)
+}
+
+/// RBF on a trend at three times the median distance, whose variance gives its plane about as much slope as the RBF has.
+pub(super) fn details_on_a_trend(x: &Mat<f64>, order: &[usize]) -> Result<Kernel> {
+    let median = median_distance(x, order);
+    let shapes = [DETAIL * median, TREND * median, 2.0 * TREND * TREND];
+    Kernel::new(TwoScale).with_shapes(&shapes)?.with_scale(1.0)
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ mod store;
 
 use crate::hyper::Hyper;
 use crate::kernels::Kernel;
-use crate::objective::{LeaveOneOut, leave_one_out};
-use crate::posterior::entropy;
+use crate::objective::{LeaveOneOut, leave_one_out_at};
+use crate::posterior::{Latent, entropy};
 use crate::quadrature::Precision;
 use crate::{Error, Result};
 use adapted::Adapted;
@@ -80,17 +80,17 @@ impl Inference {
 
 /// A Gaussian-process classifier: settings first, then [`GpClassifier::fit`].
 ///
-/// The logistic-softmax model with direct inference learns temperature and kernel shapes by leave-one-out prediction
-/// ([`crate::objective::leave_one_out`]), from the best of several starts; the prior mean lies six prior deviations below 0, or where it
-/// was put if that leaves out better. Per-class output scales and lengths of inputs, and everything of the other likelihoods and of
+/// The logistic-softmax model with direct inference learns temperature, kernel shapes and [`Learned::spread`] by the log-loss of
+/// held-out training points, from the best of several starts; the prior mean lies six prior deviations below 0, or where it was put if
+/// that predicts better. Per-class output scales and lengths of inputs, and everything of the other likelihoods and of
 /// collapsed inference, are learned by the bound of the log evidence with L-BFGS; if the start then predicts left-out points better
 /// than what was learned, it is kept ([`Learned::learned_kept`]). A shared output scale `s` stays as given: scale `s` at temperature `tau`
 /// is the same model as scale 1 at temperature `tau / sqrt s` (for [`Likelihood::Gaussian`] the scale is learned, and the noise in
 /// place of the temperature).
 #[derive(Debug, Clone)]
 pub struct GpClassifier {
-    /// The kernel; `None` is RBF starting at the median distance between training points, or linear where that predicts left-out
-    /// points better by a tenth (logistic-softmax with direct inference only).
+    /// The kernel; `None` is [`crate::kernels::TwoScale`], details on a trend, both in units of the median distance between training
+    /// points; for the other likelihoods and for collapsed inference RBF starting at that distance.
     pub kernel: Option<Kernel>,
     /// The likelihood.
     pub likelihood: Likelihood,
@@ -103,6 +103,8 @@ pub struct GpClassifier {
     pub prior_mean: f64,
     /// Start of the temperature, with `learn` one of several; for [`Likelihood::Gaussian`] the noise starts at its square times 0.1.
     pub tau: f64,
+    /// Start of [`Learned::spread`], in (0, 1]; 1 is the posterior itself. With `learn` several are tried.
+    pub spread: f64,
     /// Learn the hyperparameters; otherwise they stay where they start.
     pub learn: bool,
     /// Learn them on at most this many training points, spread over all classes. The posterior always uses all points.
@@ -133,6 +135,21 @@ impl Model {
         }
         Ok(self.standardiser.apply(x))
     }
+
+    /// The latent values at standardised points, and the probabilities that follow.
+    fn answer(&self, x: MatRef<'_, f64>) -> Result<(Latent, Mat<f64>)> {
+        if self.learned.spread == 1.0 {
+            return self.adapted.answer(x, Precision::Standard);
+        }
+        let latent = self.adapted.posterior().latent(&self.adapted.support.query(x)?)?;
+        let probs = latent.clone().narrowed(self.learned.spread).probs(Precision::Standard)?;
+        Ok((latent, probs))
+    }
+
+    /// The latent values at the training points as the others have it, as probabilities are averaged over them.
+    fn cavities(&self) -> Option<Latent> {
+        self.adapted.posterior().blocks().map(|blocks| blocks.cavities().narrowed(self.learned.spread))
+    }
 }
 
 /// What is predicted at M points.
@@ -160,7 +177,7 @@ impl Predictions {
 }
 
 impl Default for GpClassifier {
-    /// Logistic-softmax, RBF or linear kernel, inputs standardised, hyperparameters learned on at most 150 points.
+    /// Logistic-softmax, details on a trend, inputs standardised, hyperparameters learned on at most 200 points.
     fn default() -> Self {
         Self {
             kernel: None,
@@ -169,8 +186,9 @@ impl Default for GpClassifier {
             standardise: true,
             prior_mean: -1.0,
             tau: 0.5,
+            spread: 1.0,
             learn: true,
-            learn_points: 150,
+            learn_points: 200,
             cancelled: Arc::default(),
             fitted: None,
         }
@@ -188,17 +206,16 @@ impl GpClassifier {
         let standardiser = if self.standardise { Standardiser::of(x) } else { Standardiser::none(x.ncols()) };
         let x = standardiser.apply(x);
         let order = order_of_values(&x);
-        let kernels = self.kernels(&x, &order)?;
-        for kernel in &kernels {
-            kernel.check(classes)?;
-        }
+        let kernel = self.kernel(&x, &order)?;
+        kernel.check(classes)?;
         let points = Points { x: &x, y, classes };
-        let (kernel, mut learned) = learn(self, kernels, points, &order)?;
+        let (kernel, mut learned) = learn(self, kernel, points, &order)?;
         let few = points.few(&order, self.learn_points);
         let hyper = Hyper { kernel, mean: learned.prior_mean, tau: learned.tau };
         let guess = posterior::Guess { x: &few.x, y: &few.y };
         let adapted = posterior::adapted(self, &hyper, learned.noise, (&x, y, classes), Some(guess))?;
-        learned.posterior_converged = adapted.posterior().converged;
+        let posterior = adapted.posterior();
+        (learned.bound, learned.posterior_converged) = (posterior.bound, posterior.converged);
         self.fitted = Some(Model { standardiser, x, y: y.to_vec(), adapted, learned });
         Ok(())
     }
@@ -207,7 +224,7 @@ impl GpClassifier {
     pub fn predictions(&self, x: MatRef<'_, f64>) -> Result<Predictions> {
         let model = self.model()?;
         let x = model.standardised(x)?;
-        let (latent, probs) = model.adapted.answer(x.as_ref(), Precision::Standard)?;
+        let (latent, probs) = model.answer(x.as_ref())?;
         let entropy = entropy(&probs);
         Ok(Predictions { probs, mean: latent.mean, var: latent.var, entropy })
     }
@@ -230,7 +247,10 @@ impl GpClassifier {
     /// Leave-one-out log-loss and accuracy of all training points; only [`Likelihood::LogisticSoftmax`] has one.
     pub fn leave_one_out(&self) -> Result<Option<LeaveOneOut>> {
         let model = self.model()?;
-        model.adapted.posterior().blocks().map(|blocks| leave_one_out(blocks, &model.y)).transpose()
+        model
+            .cavities()
+            .map(|cavities| leave_one_out_at(&cavities, &model.y, Precision::Standard))
+            .transpose()
     }
 
     /// Sets of classes, one per point, that hold the true class with at least this chance, `level` in (0, 1): every class whose
@@ -245,10 +265,8 @@ impl GpClassifier {
         }
         let model = self.model()?;
         let at = self.predictions(x)?;
-        let threshold = match model.adapted.posterior().blocks() {
-            Some(blocks) => Some(sets::threshold(blocks, &model.y, level)?),
-            None => None,
-        };
+        let threshold =
+            model.cavities().map(|cavities| sets::threshold(&cavities, &model.y, level)).transpose()?;
         Ok((0..at.probs.nrows())
             .map(|i| {
                 let p: Vec<f64> = (0..at.probs.ncols()).map(|c| at.probs[(i, c)]).collect();
@@ -282,20 +300,26 @@ impl GpClassifier {
         if !(self.tau > 0.0 && self.tau.is_finite()) {
             return Err(Error::OutOfRange { what: "tau", value: self.tau, must: "> 0 and finite" });
         }
+        if !(self.spread > 0.0 && self.spread <= 1.0) {
+            return Err(Error::OutOfRange { what: "spread", value: self.spread, must: "> 0 and at most 1" });
+        }
         if !self.prior_mean.is_finite() {
             return Err(Error::OutOfRange { what: "prior mean", value: self.prior_mean, must: "finite" });
         }
         Ok(())
     }
 
-    /// The kernel that was chosen, or the candidates: RBF at the median distance, and linear.
-    fn kernels(&self, x: &Mat<f64>, order: &[usize]) -> Result<Vec<Kernel>> {
+    /// Whether hyperparameters are learned by prediction, not by a bound.
+    fn searches(&self) -> bool {
+        self.likelihood == Likelihood::LogisticSoftmax && self.inference == Inference::Direct
+    }
+
+    /// The kernel that was chosen, or the classifier's own.
+    fn kernel(&self, x: &Mat<f64>, order: &[usize]) -> Result<Kernel> {
         match &self.kernel {
-            Some(kernel) => Ok(vec![kernel.clone()]),
-            None => Ok(vec![inputs::rbf_at_median_distance(x, order)?, inputs::linear_of_unit_variance(x)?]),
+            Some(kernel) => Ok(kernel.clone()),
+            None if self.searches() => inputs::details_on_a_trend(x, order),
+            None => inputs::rbf_at_median_distance(x, order),
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

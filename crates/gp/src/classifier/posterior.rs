@@ -23,7 +23,9 @@ const SWEEPS: usize = 200;
 /// Natural gradients rest when no site moves by more than this fraction of the largest.
 const TOLERANCE: f64 = 1e-3;
 /// Or when a further step would gain less than this per point.
-const GAIN: f64 = 3e-4;
+pub(super) const GAIN: f64 = 3e-4;
+/// The same where posteriors are only compared.
+pub(super) const ROUGH_GAIN: f64 = 2e-3;
 /// Collapsed sweeps rest when a further one would gain less than this per point. Then the bound does not depend on where
 /// they started, and its slope by the envelope rule is its own, both well within what the search for hyperparameters sees.
 const REST: Effort = Effort { most: SWEEPS, rest: 1e-7 };
@@ -197,7 +199,7 @@ fn logistic_softmax(settings: &GpClassifier, task: &Task, start: Option<Marginal
         }
         Inference::Direct => {
             let start = start.map(|(mu, v)| sites_at(task.y(), &mu, &v)).transpose()?;
-            let found = direct_blocks(task, start, cancelled, Precision::Fast)?;
+            let found = direct_blocks(task, start, cancelled, GAIN)?;
             return Ok(Posterior::new(Answers::Blocks(found.blocks), found.bound, 0, found.converged));
         }
     };
@@ -217,11 +219,11 @@ pub(super) fn direct_blocks(
     task: &Task,
     start: Option<Sites>,
     cancelled: &AtomicBool,
-    precision: Precision,
+    gain: f64,
 ) -> Result<Direct> {
-    let rest = GAIN * task.points() as f64;
+    let rest = gain * task.points() as f64;
     let how = Ascent { start, digits: Digits::Most, rest, cancelled: Some(cancelled) };
-    let options = NaturalOptions { max_steps: SWEEPS, tolerance: TOLERANCE, precision };
+    let options = NaturalOptions { max_steps: SWEEPS, tolerance: TOLERANCE, precision: Precision::Fast };
     let fit = ascend_from(&task.standardise(), options, &how)?;
     let (sites, bound, converged) = (fit.sites(), fit.bound(), fit.converged);
     Ok(Direct { blocks: Blocks::with_sites(fit.blocks, sites, task.tau())?, bound, converged })

@@ -16,7 +16,7 @@ use std::path::Path;
 /// Key of the JSON in the header.
 const KEY: &str = "siskin-gp-classifier";
 /// Raised when the meaning of a stored field changes.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// All that is no array.
 #[derive(Clone, Serialize, Deserialize)]
@@ -121,11 +121,12 @@ impl GpClassifier {
         let sealed = value["version"].as_u64() != Some(1);
         match value["version"].as_u64() {
             Some(1) => value = from_version_1(value),
+            Some(2) => {}
             Some(version) if version == u64::from(VERSION) => {}
             version => {
                 let found = version.map_or("unknown".to_owned(), |v| v.to_string());
                 let problem = format!(
-                    "holds a classifier of version {found}, this library reads versions 1 and {VERSION}"
+                    "holds a classifier of version {found}, this library reads versions 1 to {VERSION}"
                 );
                 return Err(file_error(path, &problem));
             }
@@ -156,7 +157,7 @@ fn from_version_1(mut header: serde_json::Value) -> serde_json::Value {
         "kernel".into(),
         serde_json::json!({ "kind": kind, "normalise": normalise, "raw_shape": raw_shape, "raw_scale": raw_scale }),
     );
-    fields.insert("version".into(), VERSION.into());
+    fields.insert("version".into(), 2.into());
     header
 }
 
@@ -188,6 +189,7 @@ impl Reader<'_> {
             standardise: header.standardise,
             prior_mean: learned.prior_mean,
             tau: learned.tau,
+            spread: learned.spread,
             ..GpClassifier::default()
         };
         out.check_settings()?;

@@ -44,6 +44,7 @@ forms! {
     matern52::Matern52,
     polynomial::Polynomial,
     rational_quadratic::RationalQuadratic,
+    two_scale::TwoScale,
 }
 
 /// A kernel with its parameters.

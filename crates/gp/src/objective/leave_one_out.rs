@@ -20,12 +20,11 @@ pub struct LeaveOneOut {
 
 /// `-(1/N) sum_n log p(y_n | y_-n)` for labels `y`, each probability by the quadrature of Eq. (15a) at the cavity of its point.
 pub fn leave_one_out(posterior: &Blocks, y: &[usize]) -> Result<LeaveOneOut> {
-    leave_one_out_at(posterior, y, Precision::Standard)
+    leave_one_out_at(&posterior.cavities(), y, Precision::Standard)
 }
 
-/// [`leave_one_out`] with integrals of this precision.
-pub(crate) fn leave_one_out_at(posterior: &Blocks, y: &[usize], precision: Precision) -> Result<LeaveOneOut> {
-    let cavities = posterior.cavities();
+/// [`leave_one_out`] from cavities, with integrals of this precision.
+pub(crate) fn leave_one_out_at(cavities: &Latent, y: &[usize], precision: Precision) -> Result<LeaveOneOut> {
     if y.len() != cavities.points() {
         return Err(Error::Shape { what: "labels", expected: cavities.points(), got: y.len() });
     }

@@ -32,8 +32,6 @@ struct Problem<'a> {
 struct Memory {
     /// u, value and slope of the last evaluation: the optimiser asks for the two separately.
     last: Option<(Vec<f64>, f64, Vec<f64>)>,
-    /// The value at the start, u = 0.
-    first: Option<f64>,
     best: Option<(Vec<f64>, f64)>,
     warm: Warm,
     evaluations: usize,
@@ -65,7 +63,6 @@ impl Problem<'_> {
             (got.value * per_point, slope.iter().map(|s| s * per_point).collect::<Vec<f64>>());
         memory.evaluations += 1;
         memory.unrested += usize::from(!got.converged);
-        memory.first.get_or_insert(value);
         if memory.best.as_ref().is_none_or(|(_, best)| value < *best) {
             memory.best = Some((u.to_vec(), value));
         }
@@ -147,16 +144,13 @@ impl Problem<'_> {
     /// The best of the search, or the start if that leaves out better.
     fn found(&self, loss: Option<f64>, loss_at_start: Option<f64>, converged: bool) -> Result<Found> {
         let memory = self.memory.borrow();
-        let ((u, value), first) = memory.best.as_ref().zip(memory.first).ok_or_else(nothing_evaluated)?;
+        let (u, _) = memory.best.as_ref().ok_or_else(nothing_evaluated)?;
         let worse = loss.zip(loss_at_start).is_some_and(|(learned, start)| learned > start);
-        let (at, value, loss) = if worse {
-            (self.parameters.here(), first, loss_at_start)
-        } else {
-            (self.parameters.at(u)?, *value, loss)
-        };
+        let (at, loss) =
+            if worse { (self.parameters.here(), loss_at_start) } else { (self.parameters.at(u)?, loss) };
         Ok(Found {
             at,
-            bound: -value * self.points.y.len() as f64,
+            spread: self.settings.spread,
             loss,
             evaluations: memory.evaluations,
             converged,
@@ -187,8 +181,8 @@ fn best_start(
     if least.is_none() {
         return Ok(best);
     }
-    let starts = Starts::new(&given, points)?;
-    for place in starts.places() {
+    let starts = Starts::new(&given, points, false)?;
+    for place in starts.others().into_iter().chain(starts.hot_to_cold()) {
         go_on(&settings.cancelled)?;
         let start = given.moved(&starts.at(&place)?);
         let loss = loss(settings, points, &start.here())?;

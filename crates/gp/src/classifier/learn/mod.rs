@@ -1,17 +1,18 @@
 //! Hyperparameters from labelled vectors.
 //!
-//! The logistic-softmax model with direct inference learns by **leave-one-out** prediction ([`search`]): the best of several starts, then
-//! a search of temperature, prior mean and kernel shapes for the least leave-one-out log-loss. Parameters beyond these (a scale for
-//! each class, a length for each input) are learned before by the bound of the log evidence ([`evidence`]), which is also how every
-//! other likelihood and inference learns.
+//! The logistic-softmax model with direct inference learns by **prediction of held-out points** ([`search`]): the best of several starts,
+//! then a search of temperature, kernel shapes and spread for the least log-loss. Parameters beyond these (a scale for each class, a
+//! length for each input) are learned before by the bound of the log evidence ([`evidence`]), which is also how every other likelihood
+//! and inference learns.
 
 mod evidence;
+mod folds;
 mod parameters;
 mod search;
 mod starts;
 
 use super::inputs::spread_subset;
-use super::{GpClassifier, Inference, Likelihood};
+use super::{GpClassifier, Likelihood};
 use crate::kernels::Kernel;
 use crate::{Error, Result};
 use faer::Mat;
@@ -28,9 +29,14 @@ pub struct Learned {
     pub prior_mean: f64,
     /// Noise variance of [`Likelihood::Gaussian`]; 0 otherwise.
     pub noise: f64,
-    /// The bound of the log evidence of the points the hyperparameters were learned on.
+    /// How much of the posterior deviation of the latent functions probabilities are averaged over; files from before it was learned
+    /// mean 1. Less than 1: points are predicted better by the posterior mean than their variance, in many dimensions most of it the
+    /// prior's, would allow.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub spread: f64,
+    /// The bound of the log evidence of all training points.
     pub bound: f64,
-    /// Evaluations of the bound and of the leave-one-out log-loss.
+    /// Evaluations of the bound and of the log-loss of held-out points.
     pub evaluations: usize,
     /// Whether the search came to rest; if not, the best point met is used.
     pub converged: bool,
@@ -41,18 +47,26 @@ pub struct Learned {
     /// Whether the posterior given all training points came to rest within its sweeps or steps; if not, it is the one
     /// reached.
     pub posterior_converged: bool,
-    /// The leave-one-out log-loss of the points the hyperparameters were learned on, in nats per point; only
-    /// [`Likelihood::LogisticSoftmax`] has one.
-    #[serde(default)]
-    pub leave_one_out: Option<f64>,
-    /// Whether the hyperparameters are those of the search. `false`: by leave-one-out log-loss the start was better, and
-    /// it was kept.
+    /// The log-loss, in nats per point, of points that others predicted while hyperparameters were learned: by folds, or where the
+    /// bound was climbed by cavities. Only [`Likelihood::LogisticSoftmax`] has one.
+    #[serde(default, rename = "leave_one_out")]
+    pub held_out: Option<f64>,
+    /// Whether the hyperparameters are those of the search. `false`: by that log-loss the start was better, and it was kept.
     #[serde(default = "yes")]
     pub learned_kept: bool,
 }
 
 fn yes() -> bool {
     true
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde asks.
+fn is_one(spread: &f64) -> bool {
+    *spread == 1.0
 }
 
 /// The points hyperparameters are learned on.
@@ -73,7 +87,11 @@ pub(super) struct Few {
 impl Points<'_> {
     /// At most `most` points, spread over all classes and over `order`.
     pub(super) fn few(&self, order: &[usize], most: usize) -> Few {
-        let rows = spread_subset(order, self.y, self.classes, most);
+        self.select(&spread_subset(order, self.y, self.classes, most))
+    }
+
+    /// These points.
+    fn select(&self, rows: &[usize]) -> Few {
         Few {
             x: Mat::from_fn(rows.len(), self.x.ncols(), |i, j| self.x[(rows[i], j)]),
             y: rows.iter().map(|&i| self.y[i]).collect(),
@@ -84,7 +102,7 @@ impl Points<'_> {
 /// What a search found: the hyperparameters and how it went.
 struct Found {
     at: At,
-    bound: f64,
+    spread: f64,
     loss: Option<f64>,
     evaluations: usize,
     converged: bool,
@@ -92,25 +110,21 @@ struct Found {
     kept: bool,
 }
 
-/// The hyperparameters that the points say, or those of the first kernel if nothing is to be learned. `order` lists all points in an
+/// The hyperparameters that the points say, or those given if nothing is to be learned. `order` lists all points in an
 /// order that does not depend on the order of the rows.
 pub(super) fn learn(
     settings: &GpClassifier,
-    kernels: Vec<Kernel>,
+    kernel: Kernel,
     points: Points<'_>,
     order: &[usize],
 ) -> Result<(Kernel, Learned)> {
     let few = points.few(order, settings.learn_points);
     let small = Points { x: &few.x, y: &few.y, classes: points.classes };
-    let given: Vec<Parameters> =
-        kernels.into_iter().map(|kernel| Parameters::new(settings, kernel)).collect();
-    let first = given.first().cloned().ok_or_else(nothing_evaluated)?;
-    let searches =
-        settings.likelihood == Likelihood::LogisticSoftmax && settings.inference == Inference::Direct;
-    let found = match (settings.learn, searches) {
+    let given = Parameters::new(settings, kernel);
+    let found = match (settings.learn, settings.searches()) {
         (true, true) => search::search(settings, &given, points, order)?,
-        (true, false) => evidence::climb(settings, first, small)?,
-        (false, _) => evidence::stay(settings, first, small)?,
+        (true, false) => evidence::climb(settings, given, small)?,
+        (false, _) => evidence::stay(settings, given, small)?,
     };
     let gaussian = settings.likelihood == Likelihood::Gaussian;
     let At { kernel, level, mean } = found.at;
@@ -118,12 +132,13 @@ pub(super) fn learn(
         prior_mean: mean,
         tau: if gaussian { 1.0 } else { level },
         noise: if gaussian { level } else { 0.0 },
-        bound: found.bound,
+        spread: found.spread,
+        bound: f64::NAN,
         evaluations: found.evaluations,
         converged: found.converged,
         inner_converged: found.inner_converged,
         posterior_converged: false,
-        leave_one_out: found.loss,
+        held_out: found.loss,
         learned_kept: found.kept,
     };
     Ok((kernel, learned))
@@ -143,6 +158,6 @@ mod tests {
         let json = r#"{"tau":0.5,"prior_mean":-1.0,"noise":0.0,"bound":-3.0,"evaluations":4,"converged":true,"posterior_converged":true}"#;
         let learned: Learned = serde_json::from_str(json).unwrap();
         assert!(!learned.inner_converged && learned.converged);
-        assert!(learned.learned_kept && learned.leave_one_out.is_none());
+        assert!(learned.learned_kept && learned.held_out.is_none() && learned.spread == 1.0);
     }
 }

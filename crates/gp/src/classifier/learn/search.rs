@@ -1,164 +1,256 @@
-//! Kernel, temperature, prior mean and shapes by the least leave-one-out log-loss.
+//! Temperature, shapes and spread by the least log-loss of points that are held out ([`super::folds`]).
 //!
-//! One evaluation is one inference (from where the last one ended) and N integrals at the cavities
-//! ([`crate::objective::leave_one_out`]). There are two numbers to find, mostly, and the loss is smooth in their logarithms: a pattern
-//! search (Hooke and Jeeves) needs some tens of evaluations and no gradient.
+//! The folds are fitted anew (from where the last evaluation ended): cavities cost less, but their errors, cautious here and
+//! over-confident there, are as large as the differences that are to be judged. There are three numbers to find, mostly, and the loss
+//! is smooth in their logarithms: a pattern search (Hooke and Jeeves) needs some tens of evaluations and no gradient.
 
 use std::cell::{Cell, RefCell};
 
 use super::super::GpClassifier;
-use super::super::posterior::direct_blocks;
+use super::super::posterior::{ROUGH_GAIN, direct_blocks};
+use super::folds::{Fold, are_many, folds, one_fold};
 use super::parameters::{At, Parameters};
 use super::starts::{Place, Starts};
 use super::{Found, Points, evidence, nothing_evaluated};
 use crate::gaussian::Sites;
 use crate::inference::go_on;
-use crate::objective::leave_one_out_at;
+use crate::posterior::Latent;
 use crate::quadrature::Precision;
-use crate::{Result, Task};
-use faer::Mat;
+use crate::{Hyper, Result, Support};
 
-/// Starts are compared on at most this many points.
-const START_POINTS: usize = 75;
 /// The first and the last step of the search, in logarithms.
-const STEPS: (f64, f64) = (0.6, 0.3);
+const STEPS: (f64, f64) = (0.7, 0.35);
 /// A round that gains less than this, in nats per point, is followed by shorter steps.
 const GAIN: f64 = 1e-3;
 /// Rounds at most.
-const ROUNDS: usize = 4;
-/// Another kernel must leave out this much better to be taken.
-const CLEARLY: f64 = 0.9;
-/// What a factor e of coldness costs, in nats per point times the root of N: about the standard error of the leave-one-out log-loss.
-/// A surer model must earn it: one that is too sure pays far more on new points than one that is not sure enough.
-const CAUTION: f64 = 0.15;
+const ROUNDS: usize = 5;
+/// Steps of the temperature alone at most, once more points are known.
+const RETEMPERED: usize = 3;
+/// Other spreads are tried only where the loss is less than this many times the least.
+const NEAR: f64 = 1.1;
+/// Spreads that are tried, in this order.
+const SPREADS: [f64; 6] = [1.0, 0.7, 0.5, 0.3, 0.15, 0.05];
+/// What a factor e of a shorter lengthscale costs, in nats per point times the root of the number of points held out: a fraction of the
+/// standard error of their log-loss. Rougher functions must earn it.
+const SIMPLER: f64 = 0.2;
+/// What the rough integrals know of a small probability.
+const SMALLEST: f64 = 1e-6;
 
-/// The leave-one-out log-loss on some points.
+/// The log-loss of the points held out.
 struct Problem<'a> {
     settings: &'a GpClassifier,
-    points: Points<'a>,
+    folds: &'a [Fold],
     starts: &'a Starts<'a>,
-    /// Sites of the last inference: the next one starts there, which only saves steps.
-    warm: RefCell<Option<Sites>>,
+    /// Sites of the last inference of each fold: the next one starts there, which only saves steps.
+    warm: RefCell<Vec<Option<Sites>>>,
+    /// The spread that was best last, and the least loss.
+    spread: Cell<usize>,
+    least: Cell<f64>,
     evaluations: Cell<usize>,
     unrested: Cell<usize>,
 }
 
-/// A place with its loss (with the price of coldness and without) and bound.
+/// A place with its best spread and its losses there.
 #[derive(Clone)]
 struct Value {
     place: Place,
-    penalised: f64,
+    spread: f64,
+    /// Mean of `-log p(y)` of the points held out.
     loss: f64,
-    bound: f64,
+    /// The loss that is compared: one more point than there are may have any label. However well all are predicted, a model that is sure of
+    /// everything does not win. Nor do details that gain next to nothing ([`SIMPLER`]).
+    guarded: f64,
 }
 
 impl<'a> Problem<'a> {
-    fn new(settings: &'a GpClassifier, points: Points<'a>, starts: &'a Starts<'a>) -> Self {
-        let (evaluations, unrested) = (Cell::new(0), Cell::new(0));
-        Problem { settings, points, starts, warm: RefCell::new(None), evaluations, unrested }
+    fn new(settings: &'a GpClassifier, folds: &'a [Fold], starts: &'a Starts<'a>) -> Self {
+        let (evaluations, unrested, spread) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let warm = RefCell::new(vec![None; folds.len()]);
+        let least = Cell::new(f64::INFINITY);
+        Problem { settings, folds, starts, warm, spread, least, evaluations, unrested }
     }
 
     fn value(&self, place: &Place) -> Result<Value> {
-        go_on(&self.settings.cancelled)?;
         let At { kernel, level, mean } = self.starts.at(place)?;
-        let Points { x, y, classes } = self.points;
-        let k = kernel.within(&kernel.features(x.as_ref())?)?.of_classes(classes);
-        let task = Task::new(k, y.to_vec(), Mat::from_fn(y.len(), classes, |_, _| mean), level)?;
-        let found = direct_blocks(&task, self.warm.take(), &self.settings.cancelled, Precision::Fast)?;
-        let loss = leave_one_out_at(&found.blocks, y, Precision::Fast)?.log_loss;
-        self.warm.replace(Some(found.blocks.sites()));
+        let hyper = Hyper { kernel, mean, tau: level };
+        let mut latents = Vec::new();
+        for (fold, warm) in self.folds.iter().zip(self.warm.borrow_mut().iter_mut()) {
+            go_on(&self.settings.cancelled)?;
+            let classes = self.starts.classes;
+            let support = Support::new(fold.known.x.as_ref(), &fold.known.y, hyper.prior(classes))?;
+            let found = direct_blocks(&support.task()?, warm.take(), &self.settings.cancelled, ROUGH_GAIN)?;
+            self.unrested.set(self.unrested.get() + usize::from(!found.converged));
+            latents.push(found.blocks.latent(&support.query(fold.held.x.as_ref())?)?);
+            *warm = Some(found.blocks.sites());
+        }
         self.evaluations.set(self.evaluations.get() + 1);
-        self.unrested.set(self.unrested.get() + usize::from(!found.converged));
-        let penalised = loss + CAUTION * self.starts.coldness(place) / (y.len() as f64).sqrt();
-        Ok(Value { place: place.clone(), penalised, loss, bound: found.bound })
+        self.best_spread(place, &latents)
+    }
+
+    /// The best spread near the last one: it costs integrals, no inference.
+    fn best_spread(&self, place: &Place, latents: &[Latent]) -> Result<Value> {
+        let mut best = self.at_spread(place, latents, self.spread.get())?;
+        if best.guarded > NEAR * self.least.get() {
+            return Ok(best);
+        }
+        for down in [false, true] {
+            loop {
+                let at = self.spread.get();
+                let next =
+                    if down { at.checked_sub(1) } else { Some(at + 1).filter(|&at| at < SPREADS.len()) };
+                let Some(next) = next else { break };
+                let value = self.at_spread(place, latents, next)?;
+                if value.guarded >= best.guarded {
+                    break;
+                }
+                best = value;
+                self.spread.set(next);
+            }
+        }
+        self.least.set(self.least.get().min(best.guarded));
+        Ok(best)
+    }
+
+    fn at_spread(&self, place: &Place, latents: &[Latent], spread: usize) -> Result<Value> {
+        let spread = SPREADS[spread];
+        let (mut loss, mut any, mut points) = (0.0, 0.0, 0.0);
+        for (latent, fold) in latents.iter().zip(self.folds) {
+            let probs = latent.clone().narrowed(spread).probs(Precision::Fast)?;
+            for (i, &y) in fold.held.y.iter().enumerate() {
+                let cost = |c: usize| -probs[(i, c)].max(SMALLEST).ln();
+                let mut costs: Vec<f64> = (0..probs.ncols()).map(cost).collect();
+                loss += costs[y];
+                any += crate::linalg::sum_any_order(&mut costs) / probs.ncols() as f64;
+                points += 1.0;
+            }
+        }
+        (loss, any) = (loss / points, any / points);
+        let guarded =
+            (points * loss + any) / (points + 1.0) + SIMPLER * self.starts.roughness(place) / points.sqrt();
+        Ok(Value { place: place.clone(), spread, loss, guarded })
     }
 
     /// The best of the starts.
     fn best_start(&self) -> Result<Value> {
-        let mut best: Option<Value> = None;
-        for place in self.starts.places() {
-            self.warm.replace(None);
+        let mut best: Option<(Value, usize)> = None;
+        let mut keep = |value: Value| {
+            if best.as_ref().is_none_or(|(best, _)| value.guarded < best.guarded) {
+                best = Some((value, self.spread.get()));
+            }
+        };
+        for place in self.starts.others() {
+            keep(self.value(&place)?);
+        }
+        let mut before = f64::INFINITY;
+        for place in self.starts.hot_to_cold() {
             let value = self.value(&place)?;
-            if best.as_ref().is_none_or(|best| value.penalised < best.penalised) {
-                best = Some(value);
+            let rises = value.guarded > before;
+            before = value.guarded;
+            keep(value);
+            // Colder still, the integrals are the costly ones.
+            if rises {
+                break;
             }
         }
-        best.ok_or_else(nothing_evaluated)
+        let (best, spread) = best.ok_or_else(nothing_evaluated)?;
+        self.spread.set(spread);
+        Ok(best)
     }
 }
 
-/// The best start of the best kernel, and the search from there on at most `learn_points` points.
-///
-/// Of several kernels a later one is taken only if it leaves out better by a tenth: the first is the one that says "I don't know" far
-/// from the points.
+/// The best start, and the search from there, on at most `learn_points` points.
 pub(super) fn search(
     settings: &GpClassifier,
-    kernels: &[Parameters],
+    given: &Parameters,
     points: Points<'_>,
     order: &[usize],
 ) -> Result<Found> {
-    let few = points.few(order, START_POINTS.min(settings.learn_points));
-    let small = Points { x: &few.x, y: &few.y, classes: points.classes };
-    let (mut evaluations, mut unrested) = (0, 0);
-    let mut best: Option<(&Parameters, At, f64)> = None;
-    for given in kernels {
-        let starts = Starts::new(given, small)?;
-        let problem = Problem::new(settings, small, &starts);
-        let value = problem.best_start()?;
-        evaluations += problem.evaluations.get();
-        unrested += problem.unrested.get();
-        if best.as_ref().is_none_or(|(_, _, loss)| value.penalised < CLEARLY * loss) {
-            best = Some((given, starts.at(&value.place)?, value.penalised));
-        }
-    }
-    let (given, start, _) = best.ok_or_else(nothing_evaluated)?;
-
     let few = points.few(order, settings.learn_points);
     let small = Points { x: &few.x, y: &few.y, classes: points.classes };
-    let mut parameters = given.moved(&start);
+    let mut parameters = given.clone();
+    let mut evaluations = 0;
     if parameters.has_more() {
         let climbed = evidence::climb(settings, parameters.clone(), small)?;
         evaluations += climbed.evaluations;
         parameters = parameters.moved(&climbed.at);
     }
-    let starts = Starts::new(&parameters, small)?;
-    let problem = Problem::new(settings, small, &starts);
-    let (value, converged) = descend(&problem, problem.value(&starts.place_of(&parameters.here()))?)?;
+    let folds = folds(points, order, settings.learn_points);
+    let starts = Starts::new(&parameters, small, settings.kernel.is_none())?;
+    if folds.is_empty() {
+        // No class has two examples: nothing can be judged.
+        let at = starts.at(&starts.centre())?;
+        let spread = settings.spread;
+        return Ok(Found {
+            at,
+            spread,
+            loss: None,
+            evaluations,
+            converged: true,
+            inner_converged: true,
+            kept: true,
+        });
+    }
+    let problem = Problem::new(settings, &folds, &starts);
+    let start = problem.best_start()?;
+    let (mut value, converged) = descend(&problem, start)?;
+    let mut rested = problem.unrested.get() == 0;
+    evaluations += problem.evaluations.get();
+    if are_many(points, settings.learn_points) {
+        let (known, held) = (settings.learn_points * 5 / 2, 2 * settings.learn_points);
+        let larger = [one_fold(points, order, known, held)];
+        let problem = Problem { spread: problem.spread, ..Problem::new(settings, &larger, &starts) };
+        value = retemper(&problem, &value.place)?;
+        rested &= problem.unrested.get() == 0;
+        evaluations += problem.evaluations.get();
+    }
     Ok(Found {
         at: starts.at(&value.place)?,
-        bound: value.bound,
+        spread: value.spread,
         loss: Some(value.loss),
-        evaluations: evaluations + problem.evaluations.get(),
+        evaluations,
         converged,
-        inner_converged: unrested + problem.unrested.get() == 0,
+        inner_converged: rested,
         kept: true,
     })
 }
 
+/// The temperature once more, with more points known: the more there are, the less the prior need be strong.
+fn retemper(problem: &Problem<'_>, place: &Place) -> Result<Value> {
+    let mut best = problem.value(place)?;
+    for move_by in [STEPS.1, -STEPS.1] {
+        let before = best.guarded;
+        for _ in 0..RETEMPERED {
+            let mut place = best.place.clone();
+            place[0] += move_by;
+            let value = problem.value(&place)?;
+            if value.guarded >= best.guarded {
+                break;
+            }
+            best = value;
+        }
+        if best.guarded < before {
+            break;
+        }
+    }
+    Ok(best)
+}
+
 /// Pattern search: the temperature, then each shape, is moved up or down if that lowers the loss; what a round has moved is tried once
-/// more at once; when a round gains little, the steps are halved. A lengthscale moves with the temperature over it held, for that is
-/// the slope of the latent functions. The end, and whether the steps had become short before the rounds ran out.
+/// more at once; when a round gains little, the steps are halved. The end, and whether the steps had become short before the rounds
+/// ran out.
 fn descend(problem: &Problem<'_>, start: Value) -> Result<(Value, bool)> {
-    let stationary = problem.starts.given.kernel.form.is_stationary();
-    // A shape of a kernel that is not stationary is a scale, as the temperature is.
-    let movable: Vec<usize> =
-        if stationary { std::iter::once(0).chain(2..start.place.len()).collect() } else { vec![0] };
     let mut best = start;
     let mut step = STEPS.0;
     for _ in 0..ROUNDS {
         let before = best.clone();
-        for &i in &movable {
+        for direction in problem.starts.directions() {
             for move_by in [-step, step] {
-                let mut place = best.place.clone();
-                place[i] += move_by;
-                if i == 2 {
-                    place[0] -= move_by;
-                }
+                let place = direction.iter().zip(&best.place).map(|(d, at)| at + move_by * d).collect();
                 if !problem.starts.allows(&place) {
                     continue;
                 }
                 let value = problem.value(&place)?;
-                if value.penalised < best.penalised {
+                if value.guarded < best.guarded {
                     best = value;
                     break;
                 }
@@ -169,12 +261,12 @@ fn descend(problem: &Problem<'_>, start: Value) -> Result<(Value, bool)> {
                 best.place.iter().zip(&before.place).map(|(now, then)| 2.0 * now - then).collect();
             if problem.starts.allows(&further) {
                 let value = problem.value(&further)?;
-                if value.penalised < best.penalised {
+                if value.guarded < best.guarded {
                     best = value;
                 }
             }
         }
-        if before.penalised - best.penalised < GAIN {
+        if before.guarded - best.guarded < GAIN {
             if step <= STEPS.1 {
                 return Ok((best, true));
             }

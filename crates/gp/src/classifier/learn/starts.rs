@@ -1,7 +1,4 @@
-//! Where learning starts: a small grid of temperature and lengthscale.
-//!
-//! The prior mean lies some prior deviations below 0: with many classes a logistic-softmax model can be confident only if most
-//! latent values are negative, and from there on it is the softmax model (Theorem 2).
+//! Where the search starts, what it moves, and how far.
 
 use super::Points;
 use super::parameters::{At, Parameters};
@@ -9,36 +6,50 @@ use crate::Result;
 use crate::kernels::{inverse_softplus, softplus};
 use crate::linalg::sum_any_order;
 
-/// Temperatures that are tried as starts, in units of the standard deviation of the prior.
-const TEMPERATURES: [f64; 3] = [0.3, 0.1, 0.03];
-/// The prior mean, in units of that deviation. Lower ones change nothing (the tables of `docs/trust.md` were made with this one).
+/// Temperatures that are tried as starts, in units of the deviation of the latent functions over the points.
+const TEMPERATURES: [f64; 4] = [0.8, 0.35, 0.15, 0.065];
+/// The one of them from which lengths are tried.
+const MIDDLE: usize = 1;
+/// The prior mean, in units of the prior deviation: the model is close to a softmax, and lower ones change nothing.
 const MEAN: f64 = -6.0;
-/// No temperature below this, in the same units: integrals become slow, and left-out points say little about so sure a model.
-const COLDEST: f64 = 0.02;
-/// Factors of the lengthscale that are tried with each.
-const LENGTHS: [f64; 3] = [0.5, 1.0, 2.5];
+/// No temperature outside this range, in units of the deviation over the points: colder, integrals become slow.
+const RANGE: (f64, f64) = (0.03, 5.0);
+/// Factors of a lengthscale that are tried.
+const LENGTHS: [f64; 2] = [0.5, 2.5];
 
 /// Where the search stands: log temperature, asinh of the mean in units of the prior deviation, log shapes.
 pub(super) type Place = Vec<f64>;
 
-/// The given hyperparameters, and the deviation of the prior they mean.
+/// The given hyperparameters, and the deviations of the latent functions they mean.
 pub(super) struct Starts<'a> {
-    pub(super) given: &'a Parameters,
-    deviation: f64,
+    given: &'a Parameters,
+    pub(super) classes: usize,
+    /// The kernel is the classifier's own choice.
+    own_kernel: bool,
+    /// Of one value.
+    prior: f64,
+    /// Around their mean over the points: an offset that all points share tells no classes apart.
+    over_points: f64,
 }
 
 impl<'a> Starts<'a> {
-    pub(super) fn new(given: &'a Parameters, points: Points<'_>) -> Result<Self> {
-        let kernel = &given.kernel;
-        let own = kernel.own(&kernel.features(points.x.as_ref())?)?.own_of_classes(points.classes);
-        let mut variances: Vec<f64> = own.col_iter().map(|own| own.iter().sum()).collect();
-        let variance = sum_any_order(&mut variances) / (points.y.len() * points.classes) as f64;
-        Ok(Starts { given, deviation: variance.sqrt().max(f64::MIN_POSITIVE) })
+    pub(super) fn new(given: &'a Parameters, points: Points<'_>, own_kernel: bool) -> Result<Self> {
+        let (kernel, classes) = (&given.kernel, points.classes);
+        let k = kernel.within(&kernel.features(points.x.as_ref())?)?.of_classes(classes);
+        let n = points.y.len() as f64;
+        let mean_over_classes = |of: &dyn Fn(usize) -> f64| {
+            sum_any_order(&mut (0..classes).map(of).collect::<Vec<f64>>()) / classes as f64
+        };
+        let own = mean_over_classes(&|c| k[c].diagonal().column_vector().iter().sum::<f64>() / n);
+        let shared =
+            mean_over_classes(&|c| k[c].col_iter().map(|col| col.iter().sum::<f64>()).sum::<f64>() / (n * n));
+        let deviation = |variance: f64| variance.max(1e-12 * own).sqrt().max(f64::MIN_POSITIVE);
+        Ok(Starts { given, classes, own_kernel, prior: deviation(own), over_points: deviation(own - shared) })
     }
 
     /// The place of some hyperparameters.
-    pub(super) fn place_of(&self, at: &At) -> Place {
-        let mut place = vec![at.level.ln(), (at.mean / self.deviation).asinh()];
+    fn place_of(&self, at: &At) -> Place {
+        let mut place = vec![at.level.ln(), (at.mean / self.prior).asinh()];
         place.extend(at.kernel.raw_shape.iter().map(|&raw| softplus(raw).ln()));
         place
     }
@@ -47,44 +58,69 @@ impl<'a> Starts<'a> {
     pub(super) fn at(&self, place: &Place) -> Result<At> {
         let mut at = self.given.here();
         at.level = place[0].exp();
-        at.mean = self.deviation * place[1].sinh();
+        at.mean = self.prior * place[1].sinh();
         for (raw, log) in at.kernel.raw_shape.iter_mut().zip(&place[2..]) {
             *raw = inverse_softplus("kernel shape", log.exp())?;
         }
         Ok(at)
     }
 
-    /// The middle of the grid.
+    /// The given shapes, at the middle temperature.
     pub(super) fn centre(&self) -> Place {
         let mut place = self.place_of(&self.given.here());
-        place[0] = (TEMPERATURES[1] * self.deviation).ln();
+        place[0] = (TEMPERATURES[MIDDLE] * self.over_points).ln();
         place[1] = MEAN.asinh();
         place
     }
 
-    /// How cold a place is: the logarithm of the prior deviation over the temperature.
-    pub(super) fn coldness(&self, place: &Place) -> f64 {
-        self.deviation.ln() - place[0]
+    /// What the search moves. A lengthscale moves with the temperature over it held, for that is the slope of the latent functions; beside
+    /// a trend, which keeps its own, alone. A shape of a kernel that is not stationary is a scale, as the temperature is.
+    pub(super) fn directions(&self) -> Vec<Place> {
+        let along = |parts: &[(usize, f64)]| {
+            let mut direction = vec![0.0; 2 + self.given.kernel.raw_shape.len()];
+            parts.iter().for_each(|&(i, d)| direction[i] = d);
+            direction
+        };
+        let mut directions = vec![along(&[(0, 1.0)])];
+        if self.own_kernel {
+            directions.push(along(&[(2, 1.0)]));
+        } else if self.given.kernel.form.is_stationary() {
+            directions.push(along(&[(2, 1.0), (0, -1.0)]));
+            directions.extend((3..2 + self.given.kernel.raw_shape.len()).map(|i| along(&[(i, 1.0)])));
+        }
+        directions
+    }
+
+    /// By how much, in logarithms, the details are finer than those of the classifier's own kernel at its start.
+    pub(super) fn roughness(&self, place: &Place) -> f64 {
+        if self.own_kernel { (self.centre()[2] - place[2]).max(0.0) } else { 0.0 }
     }
 
     /// Whether a place is within bounds.
     pub(super) fn allows(&self, place: &Place) -> bool {
-        self.coldness(place) <= -COLDEST.ln()
+        let temperature = place[0].exp() / self.over_points;
+        (RANGE.0..RANGE.1).contains(&temperature)
     }
 
-    /// The given hyperparameters and a small grid.
-    pub(super) fn places(&self) -> Vec<Place> {
+    /// Some temperatures, for the given shapes.
+    pub(super) fn hot_to_cold(&self) -> Vec<Place> {
+        let at = |temperature: &f64| {
+            let mut place = self.centre();
+            place[0] = (temperature * self.over_points).ln();
+            place
+        };
+        TEMPERATURES.iter().map(at).collect()
+    }
+
+    /// The given hyperparameters, and for a given stationary kernel some lengths.
+    pub(super) fn others(&self) -> Vec<Place> {
         let mut places = vec![self.place_of(&self.given.here())];
-        let stationary = self.given.kernel.form.is_stationary();
-        for temperature in TEMPERATURES {
-            for length in if stationary { &LENGTHS[..] } else { &LENGTHS[1..2] } {
+        if self.given.kernel.form.is_stationary() && !self.own_kernel {
+            places.extend(LENGTHS.map(|length| {
                 let mut place = self.centre();
-                place[0] += (temperature / TEMPERATURES[1]).ln();
-                if stationary {
-                    place[2] += length.ln();
-                }
-                places.push(place);
-            }
+                place[2] += length.ln();
+                place
+            }));
         }
         places
     }
