@@ -139,9 +139,14 @@ def test_wrong_settings_are_named(iris, settings, says):
 def test_digits_are_calibrated():
     x, y = load_digits(return_X_y=True)
     x, x_test, y, y_test = train_test_split(x, y, train_size=300, random_state=1, stratify=y)
-    p = LogisticSoftmaxGPC().fit(x, y).predict_proba(x_test)
+    model = LogisticSoftmaxGPC().fit(x, y)
+    p = model.predict_proba(x_test)
     assert calibration.accuracy(p, y_test) > 0.9
-    assert calibration.nll(p, y_test) < 1.0
+    assert calibration.nll(p, y_test) < 0.3
+    assert calibration.ece(p, y_test) < 0.05
+    # Three deviations of 300 training and 1,497 test points below the level.
+    held = np.mean([label in chosen for label, chosen in zip(y_test, model.predict_set(x_test, level=0.98))])
+    assert held >= 0.98 - 3 * np.sqrt(0.98 * 0.02 * (1 / 300 + 1 / 1497))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
