@@ -60,7 +60,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : array [C], the class labels
-    calibration_ : str, what the probabilities rest on
+    calibration_ : str, what the answers rest on
+    left_out_ : (right, of) or None, the examples that were right when left out, one of each class at a time; ``None`` if no
+        class has two
 
     Examples
     --------
@@ -75,6 +77,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
     classes_: NDArray[Any]
     calibration_: str
+    left_out_: tuple[int, int] | None
     _opened: tuple[str, _native.Network]
     _adapted: tuple[_native.Network, _native.Task]
 
@@ -93,6 +96,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         self._adapted = network, task
         self.classes_ = classes
         self.calibration_ = task.calibration()
+        self.left_out_ = task.left_out()
         return self
 
     def _answer(self, images: Iterable[Any]) -> tuple[_Array, _Array, _Array, _Array]:
@@ -134,7 +138,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         return self._answer(images)[0]
 
     def predict(self, images: Iterable[Any]) -> NDArray[Any]:
-        """The most probable class of each image."""
+        """The most probable class of each image, as scikit-learn asks for: one of ``classes_`` even for an image that is none of
+        them. :meth:`answers` and :meth:`predict_set` say "none of these"."""
         best = np.argmax(self.predict_proba(images), axis=1)
         return self.classes_[best]
 
@@ -166,6 +171,24 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
             warnings.warn(note, stacklevel=2)
         labels = self.classes_.tolist()
         return [None if none else [labels[c] for c in possible] for possible, none in decided]
+
+    def answers(
+        self,
+        images: Iterable[Any],
+        level: float = _native.DEFAULT_LEVEL,
+        abstain: float | None = _native.DEFAULT_ABSTAIN,
+        min_probability: float = _native.DEFAULT_MIN_PROBABILITY,
+        explain: int = 0,
+    ) -> list[dict[str, Any]]:
+        """Of each image a dict, as ``siskin predict --format jsonl`` prints it. An image that is none of the classes has
+        ``label`` and ``probability`` ``None`` and an empty ``set``. Classes are strings. ``strangers_found`` is the share of
+        strangers that are noticed, where the model's validation classes tell."""
+        check_is_fitted(self)
+        network, task = self._adapted
+        found = network.named_answers(
+            task, _images(images), level=level, abstain=abstain, min_probability=min_probability, explain=explain
+        )
+        return [json.loads(answer) for answer in found]
 
     def save(self, path: _Path) -> None:
         """Writes the task to a file that ``siskin predict`` and :meth:`load` read. The model is not in it."""

@@ -135,6 +135,30 @@ impl Network {
         ))
     }
 
+    /// What `siskin predict --format jsonl` says of each image, as JSON.
+    #[pyo3(signature = (task, images, *, level, abstain, min_probability, explain))]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of a Python function")]
+    fn named_answers(
+        &self,
+        py: Python<'_>,
+        task: &Task,
+        images: Vec<Given<'_>>,
+        level: f64,
+        abstain: Option<f64>,
+        min_probability: f64,
+        explain: usize,
+    ) -> PyResult<Vec<String>> {
+        task.0.check_model(&self.model).map_err(value_error)?;
+        let rules = Rules { level, abstain: abstain.unwrap_or(0.0), min_probability };
+        let thresholds = task.0.thresholds(&rules).map_err(value_error)?;
+        let features = self.features(py, images)?;
+        let task = task.0.clone();
+        self.pool.run(py, move || {
+            let named = task.answer_named(&features, &thresholds, explain).map_err(value_error)?;
+            named.iter().map(|answer| serde_json::to_string(answer).map_err(value_error)).collect()
+        })
+    }
+
     /// Of each image the classes of its conformal set, and whether it is none of them; then what of the rules cannot be
     /// honoured.
     #[pyo3(signature = (task, images, *, level, abstain, min_probability))]
@@ -261,6 +285,11 @@ impl Task {
     /// What the probabilities rest on, as a sentence.
     fn calibration(&self) -> String {
         self.0.calibration().sentence()
+    }
+
+    /// How many examples were right without their fold, and of how many; `None` if no class has two.
+    fn left_out(&self) -> Option<(usize, usize)> {
+        self.0.calibration().left_out.as_ref().map(|left_out| (left_out.right, left_out.of))
     }
 }
 

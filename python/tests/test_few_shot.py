@@ -92,6 +92,17 @@ def test_photos_given_to_a_model_of_drawings_are_a_warning(fitted, queries, recw
     assert not recwarn.list
 
 
+def test_answers_never_contradict_themselves(fitted, queries):
+    images = queries[0]
+    for row in fitted.answers(images, min_probability=1.0):
+        assert row["none_of_these"] and row["label"] is None and row["probability"] is None and row["set"] == []
+    for row, label in zip(fitted.answers(images, abstain=None), fitted.predict(images)):
+        assert row["label"] == label and label in row["set"]
+        assert sum(row["probabilities"][name] for name in row["set"]) >= 0.9 - 1e-9
+    right, of = fitted.left_out_
+    assert 0 <= right <= of
+
+
 def test_what_sets_cannot_promise_is_a_warning(fitted, queries):
     with pytest.warns(UserWarning, match="too few for this level"):
         sets = fitted.predict_set(queries[0][:1], level=0.99999, abstain=None)
@@ -238,7 +249,7 @@ def test_task_files_go_both_ways_to_the_command(queries, tmp_path):
     model.save(tmp_path / "python.task")
     assert (tmp_path / "python.task").read_bytes() == (tmp_path / "shapes.task").read_bytes()
     pgm(tmp_path / "query.pgm", queries[0][7])
-    row = json.loads(run("predict", "python.task", "query.pgm", "--format", "jsonl"))
+    row = json.loads(run("predict", "python.task", "query.pgm", "--format", "jsonl", "--abstain", "0"))
     p = FewShotClassifier.load(tmp_path / "shapes.task").predict_proba([tmp_path / "query.pgm"])[0]
     assert row["label"] == model.predict([tmp_path / "query.pgm"])[0]
     assert [row["probabilities"][kind] for kind in KINDS] == p.tolist()

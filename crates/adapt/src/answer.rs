@@ -1,20 +1,22 @@
 //! What a task classifier says of an image or vector.
 
+use crate::calibration::TaskCalibration;
 use crate::error::Result;
 use crate::fitted::Raw;
-use crate::none_of_these::novelty;
 use crate::rules::Thresholds;
 use serde::{Serialize, Serializer};
 use siskin_calib::{Probabilities, entropy, latent_variance, top};
 
-/// What is said of one query.
+/// What is said of one query. Where it is none of the classes, everything else is said as if it were one of them, and the set
+/// is empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The most probable class.
     pub label: usize,
-    /// Calibrated probability of every class.
+    /// Probability of every class, given that it is one of them.
     pub probabilities: Vec<f64>,
     /// The classes that are possible at the level asked for, in rising order; the most probable one is always among them.
+    /// Empty if it is none of the classes.
     pub set: Vec<usize>,
     /// Whether it is none of the classes.
     pub none_of_these: bool,
@@ -33,27 +35,21 @@ impl Answer {
     }
 }
 
-/// The answers to raw predictions, with the probabilities at `temperature` and decisions by `thresholds`.
+/// The answers to raw predictions, with the temperature of the calibration and decisions by `thresholds`.
 pub(crate) fn answers(
     raw: &Raw,
     classes: usize,
-    temperature: f64,
+    calibration: &TaskCalibration,
     thresholds: &Thresholds,
 ) -> Result<Vec<Answer>> {
-    let tuned = Probabilities::new(raw.probabilities.clone(), classes)?.sharpened(temperature)?;
+    let tuned = Probabilities::new(raw.probabilities.clone(), classes)?.sharpened(calibration.temperature)?;
     let spread = latent_variance(&raw.variance, classes)?;
-    let facts = entropy(&tuned).into_iter().zip(spread).zip(novelty(raw));
+    let facts = entropy(&tuned).into_iter().zip(spread).zip(calibration.novelty(raw)?);
     let answer = |(p, ((entropy, latent_variance), novelty)): (&[f64], ((f64, f64), f64))| {
         let (label, probability) = top(p);
-        Answer {
-            label,
-            probabilities: p.to_vec(),
-            set: thresholds.sets.set(p, label),
-            none_of_these: thresholds.none_of_these.applies(novelty, probability),
-            entropy,
-            latent_variance,
-            novelty,
-        }
+        let none_of_these = thresholds.none_of_these.applies(novelty, probability);
+        let set = if none_of_these { Vec::new() } else { thresholds.sets.set(p) };
+        Answer { label, probabilities: p.to_vec(), set, none_of_these, entropy, latent_variance, novelty }
     };
     Ok(tuned.rows().zip(facts).map(answer).collect())
 }
@@ -61,21 +57,23 @@ pub(crate) fn answers(
 /// An answer with class names in place of numbers, ready to print or to send.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NamedAnswer {
-    /// The most probable class.
-    pub label: String,
+    /// The most probable class; `None` if it is none of them.
+    pub label: Option<String>,
     /// Whether the rules say that it is none of the classes.
     pub none_of_these: bool,
-    /// Probability of the most probable class.
-    pub probability: f64,
-    /// Every class with its probability, in the order of the task.
+    /// Probability of the most probable class; `None` if it is none of them.
+    pub probability: Option<f64>,
+    /// Every class with its probability, given that it is one of them, in the order of the task.
     #[serde(serialize_with = "as_map")]
     pub probabilities: Vec<(String, f64)>,
-    /// The classes that are possible at the level asked for.
+    /// The classes that are possible at the level asked for; empty if it is none of them.
     pub set: Vec<String>,
     /// Entropy of the probabilities, in nats.
     pub entropy: f64,
     /// Latent variance, mean over the classes.
     pub latent_variance: f64,
+    /// The share of strangers that "none of these" finds, where it is known.
+    pub strangers_found: Option<f64>,
     /// The nearest examples, where asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<Neighbour>,
@@ -95,15 +93,22 @@ pub struct Neighbour {
 }
 
 impl NamedAnswer {
-    pub(crate) fn new(classes: &[String], answer: &Answer, nearest: Vec<Neighbour>) -> NamedAnswer {
+    pub(crate) fn new(
+        classes: &[String],
+        answer: &Answer,
+        strangers_found: Option<f64>,
+        nearest: Vec<Neighbour>,
+    ) -> NamedAnswer {
+        let known = !answer.none_of_these;
         NamedAnswer {
-            label: classes[answer.label].clone(),
+            label: known.then(|| classes[answer.label].clone()),
             none_of_these: answer.none_of_these,
-            probability: answer.probability(),
+            probability: known.then(|| answer.probability()),
             probabilities: classes.iter().cloned().zip(answer.probabilities.iter().copied()).collect(),
             set: answer.set.iter().map(|&c| classes[c].clone()).collect(),
             entropy: answer.entropy,
             latent_variance: answer.latent_variance,
+            strangers_found,
             nearest,
         }
     }

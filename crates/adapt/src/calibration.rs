@@ -1,164 +1,144 @@
-//! Calibration with almost no data: by held-out examples of the task where there are enough, else by the model's
-//! validation classes.
+//! What is known of how sure a task may be: the model's validation classes, and the task's own examples, left out.
 
 use crate::error::Result;
 use crate::fitted::Raw;
 use crate::held_out::HeldOut;
-use crate::none_of_these::novelty;
 use crate::sets;
+use crate::strangeness::{Facts, score, weights};
+use crate::tempering::{Known, caution};
 use serde::{Deserialize, Serialize};
-use siskin_calib::{Optimum, Predictions, Temperature};
-use siskin_model::Card;
+use siskin_calib::{Predictions, top};
+use siskin_model::{Card, ShapeFacts};
 
-/// Held-out predictions needed before they decide the temperature; below, that of validation classes is used. Chosen, not
-/// measured.
-pub(crate) const ENOUGH: usize = 40;
 /// Scores kept of a large calibration set: sets up to 99.5 % can be promised.
 const KEPT: usize = 199;
+/// The examples contradict a model if they are right so much less often than it says, in standard deviations.
+const SURPRISE: f64 = 2.33;
 
-/// How a task's probabilities are calibrated.
+/// What is known of how sure a task may be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskCalibration {
-    /// What it rests on.
-    pub origin: Origin,
-    /// The temperature of the probabilities.
+    /// The temperature of the probabilities: the model's times [`TaskCalibration::caution`].
     pub temperature: f64,
-    /// Scores `1 - p` of true classes at that temperature: for conformal sets.
-    pub set_scores: Vec<f64>,
-    /// How strange true members look: for "none of these".
-    pub novelty: Vec<f64>,
-    /// Of the examples that could be left out and predicted by the others: how many were right, of how many.
-    pub held_out: Option<(usize, usize)>,
+    /// The part of it that the task's own examples ask for, at least 1.
+    pub caution: f64,
+    /// What the model's card says of tasks of the nearest shape.
+    pub validation: Option<ShapeFacts>,
+    /// What the examples say of each other; `None` if no class has two.
+    pub left_out: Option<LeftOut>,
+    /// Whether the examples are of another kind than the model's training images.
+    pub other_kind: bool,
 }
 
-/// What a calibration rests on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Origin {
-    /// Examples of the task itself, each predicted by the others.
-    HeldOut {
-        /// How many predictions.
-        predictions: usize,
-        /// By how many classifiers; as many if each example was left out alone.
-        folds: usize,
-    },
-    /// Episodes of the model's validation classes.
-    Validation {
-        /// Classes of these episodes.
-        way: usize,
-        /// Labelled images of each class.
-        shot: usize,
-        /// Queries of these episodes.
-        queries: usize,
-    },
-    /// Nothing: the probabilities are as the Gaussian process gives them.
-    Nothing {
-        /// Held-out predictions there were.
-        predictions: usize,
-    },
+/// Examples of a task, each predicted without its fold, which has one example of each class.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// How many there are.
+    pub of: usize,
+    /// How many were right.
+    pub right: usize,
+    /// How many the model's probabilities expected to be right.
+    pub expected: f64,
+    /// The variance of that number.
+    pub variance: f64,
+    /// Scores of the true classes, for sets.
+    pub set_scores: Vec<f64>,
+    /// How strange they look, for "none of these".
+    pub novelty: Vec<f64>,
+}
+
+impl LeftOut {
+    /// Whether they were right much less often than expected.
+    pub fn surprises(&self) -> bool {
+        self.expected - self.right as f64 - 0.5 > SURPRISE * self.variance.sqrt()
+    }
 }
 
 impl TaskCalibration {
-    /// The best calibration there is. `shot`: mean number of examples of a class.
-    pub(crate) fn choose(
+    /// What is known of nothing.
+    pub(crate) fn nothing() -> TaskCalibration {
+        TaskCalibration {
+            temperature: 1.0,
+            caution: 1.0,
+            validation: None,
+            left_out: None,
+            other_kind: false,
+        }
+    }
+
+    /// What is known of a task with so many classes and examples of each, on average.
+    pub(crate) fn new(
         held: Option<&HeldOut>,
         card: Option<&Card>,
-        classes: usize,
-        shot: f64,
+        (classes, shot): (usize, f64),
+        other_kind: bool,
     ) -> Result<TaskCalibration> {
-        let held_out = held.map(|held| (held.right(classes), held.labels.len()));
-        let held = match held {
-            Some(held) => Some((held, fit(&held.raw, &held.labels, classes)?)),
-            None => None,
-        };
-        if let Some((held, found)) = &held
-            && held.labels.len() >= ENOUGH
-            && found.temperature.optimum == Optimum::Interior
-        {
-            let origin = Origin::HeldOut { predictions: held.labels.len(), folds: held.folds };
-            let Found { temperature, set_scores, novelty } = found.clone();
-            return Ok(TaskCalibration {
-                origin,
-                temperature: temperature.value,
-                set_scores,
-                novelty,
-                held_out,
-            });
-        }
-        if let Some(shape) = card.and_then(|card| card.nearest(classes, shot)) {
-            return Ok(TaskCalibration {
-                origin: Origin::Validation { way: shape.way, shot: shape.shot, queries: shape.queries },
-                temperature: shape.temperature.value,
-                set_scores: shape.set_scores.clone(),
-                novelty: shape.novelty.clone(),
-                held_out,
-            });
-        }
-        // Held-out scores without a temperature of their own still carry sets and "none of these".
-        let predictions = held.as_ref().map_or(0, |(held, _)| held.labels.len());
-        let (set_scores, strange) = match held {
-            Some((held, _)) => {
-                let raw = Predictions::new(held.raw.probabilities.clone(), held.labels.clone(), classes)?;
-                (thinned(sets::scores(&raw)), thinned(novelty(&held.raw)))
-            }
-            None => (Vec::new(), Vec::new()),
-        };
-        Ok(TaskCalibration {
-            origin: Origin::Nothing { predictions },
-            temperature: 1.0,
-            set_scores,
-            novelty: strange,
-            held_out,
-        })
+        let validation = card.and_then(|card| card.nearest(classes, shot)).cloned();
+        let of_shape = validation.as_ref().and_then(|shape| shape.temperature);
+        let temperature = of_shape.or(card.map(|card| card.temperature)).unwrap_or(1.0);
+        let mut found = TaskCalibration { temperature, validation, other_kind, ..TaskCalibration::nothing() };
+        let Some(HeldOut { raw, labels }) = held else { return Ok(found) };
+        let known = Known { probabilities: &raw.probabilities, labels, classes };
+        let before = known.at(temperature)?;
+        found.caution = caution(&Known { probabilities: &before, labels, classes });
+        found.temperature *= found.caution;
+        let after = Predictions::new(known.at(found.temperature)?, labels.clone(), classes)?;
+        let tops: Vec<(usize, f64)> = before.chunks_exact(classes).map(top).collect();
+        found.left_out = Some(LeftOut {
+            of: labels.len(),
+            right: tops.iter().zip(labels).filter(|((best, _), label)| best == *label).count(),
+            expected: tops.iter().map(|(_, p)| p).sum(),
+            variance: tops.iter().map(|(_, p)| p * (1.0 - p)).sum(),
+            set_scores: sets::scores(&after),
+            novelty: found.novelty(raw)?,
+        });
+        Ok(found)
     }
 
-    /// What the probabilities rest on, as a sentence.
+    /// The weights of the score of "none of these".
+    fn weights(&self) -> Result<Facts> {
+        match &self.validation {
+            Some(shape) => weights(&shape.novelty.weights),
+            None => weights(&[("distance".into(), 1.0)]),
+        }
+    }
+
+    /// How strange points look.
+    pub(crate) fn novelty(&self, raw: &Raw) -> Result<Vec<f64>> {
+        let weights = self.weights()?;
+        Ok(raw.facts.iter().map(|facts| score(&weights, facts)).collect())
+    }
+
+    /// Whether the task's own examples contradict what the model's validation classes promise.
+    pub fn contradicted(&self) -> bool {
+        self.left_out.as_ref().is_some_and(LeftOut::surprises)
+    }
+
+    /// What the answers rest on, in sentences.
     pub fn sentence(&self) -> String {
-        match self.origin {
-            Origin::HeldOut { predictions, folds } => format!(
-                "Calibrated on the examples themselves: {predictions} of them, {}, give the temperature {:.3}.",
-                if folds == predictions {
-                    "each left out in turn".into()
-                } else {
-                    format!("left out in {folds} parts")
-                },
-                self.temperature
+        let model = match (&self.validation, &self.left_out) {
+            (Some(shape), _) if !self.other_kind => format!(
+                "Sets and \"none of these\" rest on the model's validation classes ({} classes, {} {} each).",
+                shape.way,
+                shape.shot,
+                if shape.shot == 1 { "example" } else { "examples" }
             ),
-            Origin::Validation { way, shot, .. } => format!(
-                "Calibrated on the model's validation classes ({way} classes, {shot} {} each): the temperature is {:.3}. \
-                 The examples are too few, too many or too easy to calibrate on them.",
-                if shot == 1 { "example" } else { "examples" },
-                self.temperature
+            (_, Some(left_out)) => {
+                format!("Sets and \"none of these\" rest on the {} examples that can be left out.", left_out.of)
+            }
+            (_, None) => "Nothing says how sure to be: no class has two examples, and the model has no validation classes \
+                          like these images. Take the probabilities with care."
+                .into(),
+        };
+        match &self.left_out {
+            Some(left_out) if left_out.surprises() => format!(
+                "{model} The examples contradict the model: left out, {} of {} were right where its probabilities expected \
+                 {:.0}. So the probabilities are made less sure (by a temperature of {:.2}), and sets are wider.",
+                left_out.right, left_out.of, left_out.expected, self.caution
             ),
-            Origin::Nothing { predictions } => format!(
-                "Not calibrated: {}. Take the probabilities with care.",
-                match self.held_out {
-                    _ if predictions < ENOUGH =>
-                        format!("{predictions} held-out predictions are too few ({ENOUGH} are needed)"),
-                    Some((right, of)) if right == of => format!(
-                        "all {of} held-out predictions are right, which says nothing of how sure to be"
-                    ),
-                    _ => format!("no temperature suits the {predictions} held-out predictions"),
-                }
-            ),
+            _ => model,
         }
     }
-}
-
-/// What predictions whose truth is known say.
-#[derive(Clone)]
-pub(crate) struct Found {
-    pub temperature: Temperature,
-    pub set_scores: Vec<f64>,
-    pub novelty: Vec<f64>,
-}
-
-/// Temperature and scores of predictions whose truth is known.
-pub(crate) fn fit(raw: &Raw, labels: &[usize], classes: usize) -> Result<Found> {
-    let predictions = Predictions::new(raw.probabilities.clone(), labels.to_vec(), classes)?;
-    let temperature = Temperature::fit_predictions(&predictions)?;
-    let tuned = predictions.sharpened(temperature.value)?;
-    Ok(Found { temperature, set_scores: thinned(sets::scores(&tuned)), novelty: thinned(novelty(raw)) })
 }
 
 /// At most [`KEPT`] of the scores, sorted: the order statistics that a set of that size would ask for, each rounded up to
@@ -172,6 +152,18 @@ pub(crate) fn thinned(mut scores: Vec<f64>) -> Vec<f64> {
     let at = |k: usize| ((k * (n + 1)).div_ceil(KEPT + 1)).min(n) - 1;
     // Six digits are plenty, and rounding up keeps the promise.
     (1..=KEPT).map(|k| (scores[at(k)] * 1e6).ceil() / 1e6).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use siskin_model::{NoveltyFacts, ShapeFacts};
+
+    /// What a card would say with these scores.
+    pub fn shape(set_scores: Vec<f64>, members: Vec<f64>, strangers: Vec<f64>) -> ShapeFacts {
+        let weights = vec![("distance".into(), 1.0)];
+        let novelty = NoveltyFacts { name: "distance".into(), weights, members, strangers, auroc: 0.9 };
+        ShapeFacts { way: 5, shot: 5, queries: 99, temperature: None, set_scores, left_out: None, novelty }
+    }
 }
 
 #[cfg(test)]
@@ -190,5 +182,27 @@ mod tests {
             assert!(few >= full && few < full + 0.006, "{alpha}: {few} {full}");
         }
         assert_eq!(thinned(vec![3.0, 1.0]), [1.0, 3.0]);
+    }
+
+    /// 25 examples of which the model is 97 % sure each: it should know.
+    #[test]
+    fn examples_can_contradict_a_model() {
+        let held = |right: usize| HeldOut {
+            raw: Raw {
+                probabilities: [0.97, 0.03].repeat(25),
+                variance: vec![1.0; 50],
+                facts: vec![[0.1; crate::strangeness::COUNT]; 25],
+            },
+            labels: (0..25).map(|i| usize::from(i >= right)).collect(),
+        };
+        let good = TaskCalibration::new(Some(&held(24)), None, (2, 12.5), false).unwrap();
+        assert!(!good.contradicted() && good.caution == 1.0, "{good:?}");
+        let bad = TaskCalibration::new(Some(&held(15)), None, (2, 12.5), false).unwrap();
+        assert!(bad.contradicted() && bad.caution > 3.0, "{}", bad.caution);
+        assert!(
+            bad.sentence().contains("15 of 25 were right where its probabilities expected 24"),
+            "{}",
+            bad.sentence()
+        );
     }
 }

@@ -15,10 +15,6 @@ use siskin_methods::Features;
 use siskin_model::Model;
 use std::sync::atomic::AtomicBool;
 
-/// Longest wait for examples that are left out, where the model's validation classes can stand in for them. Vectors have no
-/// such model, and their fits are quicker.
-const MOST_SECONDS: f64 = 30.0;
-
 /// The model a task was made with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelRef {
@@ -28,6 +24,21 @@ pub struct ModelRef {
     pub hash: String,
     /// The path or name it was opened by.
     pub origin: String,
+}
+
+/// Features of labelled images.
+#[derive(Debug, Clone)]
+pub struct Examples {
+    /// Names of the classes.
+    pub classes: Vec<String>,
+    /// Names of the examples.
+    pub names: Vec<String>,
+    /// Their classes.
+    pub labels: Vec<usize>,
+    /// Their features, by [`Model::embed`].
+    pub features: Features,
+    /// Whether they look like another kind of image than the model was trained on, by [`Model::mismatch`].
+    pub other_kind: bool,
 }
 
 /// A classifier adapted to labelled examples.
@@ -58,21 +69,22 @@ impl TaskClassifier {
         stop: &AtomicBool,
     ) -> Result<TaskClassifier> {
         let features = model.embed_until(support.examples().iter().map(|e| &e.view), stop)?;
-        TaskClassifier::adapt_features(model, support, features, title, stop)
+        let examples = Examples {
+            classes: support.classes().to_vec(),
+            names: support.examples().iter().map(|e| e.name.clone()).collect(),
+            labels: support.examples().iter().map(|e| e.class).collect(),
+            features,
+            other_kind: model.mismatch(support.examples().iter().map(|e| &e.view.look)).is_some(),
+        };
+        TaskClassifier::adapt_features(model, examples, title)
     }
 
-    /// [`TaskClassifier::adapt_until`] with the features of the examples, by [`Model::embed`].
-    pub fn adapt_features(
-        model: &Model,
-        support: &Support,
-        features: Features,
-        title: &str,
-        stop: &AtomicBool,
-    ) -> Result<TaskClassifier> {
+    /// Adapts `model` to features of labelled images, by [`Model::embed`].
+    pub fn adapt_features(model: &Model, examples: Examples, title: &str) -> Result<TaskClassifier> {
         check_title(title)?;
-        let labels: Vec<usize> = support.examples().iter().map(|e| e.class).collect();
-        let names = support.examples().iter().map(|e| e.name.clone()).collect();
-        let (classes, gp) = (support.classes().to_vec(), model.process()?);
+        let Examples { classes, names, labels, features, other_kind } = examples;
+        check(&classes, &labels)?;
+        let gp = model.process()?;
         let scales = gp.hyper.kernel.raw_scale.len();
         if scales != 1 && scales != classes.len() {
             return Err(Error::Support(format!(
@@ -82,11 +94,10 @@ impl TaskClassifier {
             )));
         }
         let way = classes.len();
-        let fit = |x: &Features, y: &[usize]| Fitted::fit_network(x, y, way, &gp);
-        let fitted = fit(&features, &labels)?;
-        let held = held_out(&features, &labels, way, MOST_SECONDS, stop, fit)?;
-        let shot = labels.len() as f64 / way as f64;
-        let calibration = TaskCalibration::choose(held.as_ref(), Some(model.card()), way, shot)?;
+        let fitted = Fitted::fit_network(&features, &labels, way, &gp)?;
+        let held = held_out(&fitted, &labels, way)?;
+        let shape = (way, labels.len() as f64 / way as f64);
+        let calibration = TaskCalibration::new(held.as_ref(), Some(model.card()), shape, other_kind)?;
         let model = ModelRef {
             name: model.card().name.clone(),
             hash: model.hash().into(),
@@ -109,17 +120,11 @@ impl TaskClassifier {
         let features = Features { values, rows: vectors.len(), dim: vectors.dim() };
         let mut classifier = GpClassifier::default();
         classifier.fit(siskin_methods::matrix(&features), &labels)?;
-        // The held-out fits keep what was learned; only the posterior is new.
-        let learned = classifier.learned()?;
-        let mut fixed = GpClassifier::default();
-        fixed.kernel = Some(classifier.fitted_kernel()?.clone());
-        (fixed.prior_mean, fixed.tau, fixed.spread) = (learned.prior_mean, learned.tau, learned.spread);
-        fixed.learn = false;
-        let fit = |x: &Features, y: &[usize]| Fitted::fit_vectors(x, y, &fixed);
-        let held = held_out(&features, &labels, classes.len(), f64::INFINITY, &AtomicBool::new(false), fit)?;
-        let shot = labels.len() as f64 / classes.len() as f64;
-        let calibration = TaskCalibration::choose(held.as_ref(), None, classes.len(), shot)?;
-        let fitted = Fitted::Vectors(Box::new(classifier));
+        let way = classes.len();
+        let fitted = Fitted::of_vectors(classifier, &features, &labels, way)?;
+        let held = held_out(&fitted, &labels, way)?;
+        let shape = (way, labels.len() as f64 / way as f64);
+        let calibration = TaskCalibration::new(held.as_ref(), None, shape, false)?;
         let title = vectors.name.clone();
         Ok(TaskClassifier { title, model: None, classes, names, labels, features, fitted, calibration })
     }
@@ -133,7 +138,7 @@ impl TaskClassifier {
     pub fn answer(&self, queries: &Features, thresholds: &Thresholds) -> Result<Vec<Answer>> {
         self.check_width(queries)?;
         let raw = self.fitted.predict(queries)?;
-        answers(&raw, self.classes.len(), self.calibration.temperature, thresholds)
+        answers(&raw, self.classes.len(), &self.calibration, thresholds)
     }
 
     /// [`TaskClassifier::answer`] with class names, and the `explain` nearest examples of each query.
@@ -149,7 +154,8 @@ impl TaskClassifier {
             count => self.nearest(queries, count)?,
         };
         let named = answers.iter().zip(nearest);
-        Ok(named.map(|(answer, near)| NamedAnswer::new(&self.classes, answer, near)).collect())
+        let found = thresholds.strangers_found();
+        Ok(named.map(|(answer, near)| NamedAnswer::new(&self.classes, answer, found, near)).collect())
     }
 
     /// The `count` examples with the largest kernel values to each query, the nearest first.

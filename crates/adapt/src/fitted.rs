@@ -1,6 +1,7 @@
 //! The fitted classifier of a task: a Gaussian process on the network's features, or one on vectors.
 
 use crate::error::Result;
+use crate::strangeness::{Facts, Seen, Surroundings};
 use faer::Mat;
 use siskin_gp::classifier::GpClassifier;
 use siskin_gp::gaussian::Sites;
@@ -9,9 +10,19 @@ use siskin_gp::quadrature::Precision;
 use siskin_gp::{Hyper, Support};
 use siskin_methods::{Features, GaussianProcess, matrix, row_major};
 
-/// The classifier.
+/// The classifier, and the surroundings of its examples.
 #[derive(Debug, Clone)]
-pub(crate) enum Fitted {
+pub(crate) struct Fitted {
+    pub kind: Kind,
+    classes: usize,
+    /// Similarities among the examples, [N, N].
+    among: Mat<f64>,
+    around: Surroundings,
+}
+
+/// What it is.
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
     /// On features of a network, with the hyperparameters of its training.
     Network(Box<Network>),
     /// On vectors, with hyperparameters learned from them.
@@ -28,27 +39,24 @@ pub(crate) struct Network {
     pub sites: Sites,
 }
 
-/// Probabilities and latent moments at M points, [M, C] row-major each, and how near each point is to the examples.
+/// Probabilities at M points, [M, C] row-major, and what could tell that a point is a stranger, [M].
 pub(crate) struct Raw {
     pub probabilities: Vec<f64>,
-    pub mean: Vec<f64>,
     pub variance: Vec<f64>,
-    /// The largest [`Fitted::similarity`] of each point with an example, [M].
-    pub nearest: Vec<f64>,
+    pub facts: Vec<Facts>,
 }
 
 impl Raw {
     /// Of no points.
     pub fn empty() -> Raw {
-        Raw { probabilities: Vec::new(), mean: Vec::new(), variance: Vec::new(), nearest: Vec::new() }
+        Raw { probabilities: Vec::new(), variance: Vec::new(), facts: Vec::new() }
     }
 
     /// The points of both.
     pub fn extend(&mut self, other: Raw) {
         self.probabilities.extend(other.probabilities);
-        self.mean.extend(other.mean);
         self.variance.extend(other.variance);
-        self.nearest.extend(other.nearest);
+        self.facts.extend(other.facts);
     }
 }
 
@@ -63,52 +71,98 @@ impl Fitted {
     ) -> Result<Fitted> {
         let support = Support::new(matrix(features), labels, gp.hyper.prior(classes))?;
         let found = gp.inference.posterior(&support.task()?)?;
-        Fitted::from_sites(gp.hyper.clone(), support, found.sites()?, found.bound)
+        Fitted::from_sites(features, (labels, classes), (&gp.hyper, found.bound), found.sites()?)
     }
 
     /// The posterior that was kept as its sites and the `bound` they reached: without inference.
-    pub fn from_sites(hyper: Hyper, support: Support, sites: Sites, bound: f64) -> Result<Fitted> {
+    pub fn from_sites(
+        features: &Features,
+        (labels, classes): (&[usize], usize),
+        (hyper, bound): (&Hyper, f64),
+        sites: Sites,
+    ) -> Result<Fitted> {
+        let support = Support::new(matrix(features), labels, hyper.prior(classes))?;
         let posterior = Posterior::from_sites(&support.task()?, &sites, bound)?;
-        Ok(Fitted::Network(Box::new(Network { hyper, support, posterior, sites })))
+        let network = Network { hyper: hyper.clone(), support, posterior, sites };
+        Fitted::new(Kind::Network(Box::new(network)), features, labels, classes)
     }
 
-    /// The posterior given labelled vectors, with settings that may or may not learn.
-    pub fn fit_vectors(features: &Features, labels: &[usize], settings: &GpClassifier) -> Result<Fitted> {
-        let mut classifier = settings.clone();
-        classifier.fit(matrix(features), labels)?;
-        Ok(Fitted::Vectors(Box::new(classifier)))
+    /// A classifier of vectors that was fitted to these.
+    pub fn of_vectors(
+        classifier: GpClassifier,
+        features: &Features,
+        labels: &[usize],
+        classes: usize,
+    ) -> Result<Fitted> {
+        Fitted::new(Kind::Vectors(Box::new(classifier)), features, labels, classes)
     }
 
+    fn new(kind: Kind, features: &Features, labels: &[usize], classes: usize) -> Result<Fitted> {
+        let among = kind.similarity(features)?;
+        let around = Surroundings::new(&among, labels, classes);
+        Ok(Fitted { kind, classes, among, around })
+    }
+
+    /// What it says of queries.
     pub fn predict(&self, queries: &Features) -> Result<Raw> {
         let x = matrix(queries);
-        let (probabilities, mean, variance) = match self {
-            Fitted::Network(network) => {
-                let Network { support, posterior, .. } = &**network;
-                let latent = posterior.latent(&support.query(x)?)?;
+        let (probabilities, mean, variance) = match &self.kind {
+            Kind::Network(network) => {
+                let latent = network.posterior.latent(&network.support.query(x)?)?;
                 (latent.probs(Precision::Standard)?, latent.mean, latent.var)
             }
-            Fitted::Vectors(classifier) => {
+            Kind::Vectors(classifier) => {
                 let at = classifier.predictions(x)?;
                 (at.probs, at.mean, at.var)
             }
         };
-        let similarity = self.similarity(queries)?;
-        let nearest =
-            similarity.col_iter().map(|column| column.iter().copied().fold(f64::NEG_INFINITY, f64::max));
-        Ok(Raw {
-            probabilities: row_major(&probabilities),
-            mean: row_major(&mean),
-            variance: row_major(&variance),
-            nearest: nearest.collect(),
-        })
+        let near = self.kind.similarity(queries)?;
+        Ok(self.raw([&probabilities, &mean, &variance], |q| (near.col_as_slice(q), &[])))
     }
 
-    /// Prior correlations between the labelled points and M new ones, [N, M]: kernel values, 1 for points that are alike.
+    /// What it says of its own examples, each without the examples of its fold; rows as in `folds`, one fold after the other.
+    pub fn left_out(&self, folds: &[Vec<usize>]) -> Result<Raw> {
+        let latent = match &self.kind {
+            Kind::Network(network) => network.posterior.left_out(&network.support.task()?, folds)?,
+            Kind::Vectors(classifier) => classifier.left_out(folds)?,
+        };
+        let probabilities = latent.probs(Precision::Standard)?;
+        let places: Vec<(usize, &[usize])> =
+            folds.iter().flat_map(|fold| fold.iter().map(|&row| (row, fold.as_slice()))).collect();
+        let at = |q: usize| (self.among.col_as_slice(places[q].0), places[q].1);
+        Ok(self.raw([&probabilities, &latent.mean, &latent.var], at))
+    }
+
+    /// `near`: the similarities of a point with the examples, and which of them do not count.
+    fn raw<'a>(&self, tables: [&Mat<f64>; 3], near: impl Fn(usize) -> (&'a [f64], &'a [usize])) -> Raw {
+        let [probabilities, mean, variance] = tables.map(row_major);
+        let facts = |q: usize| {
+            let at = q * self.classes..(q + 1) * self.classes;
+            let (similarity, without) = near(q);
+            let seen = Seen {
+                probabilities: &probabilities[at.clone()],
+                mean: &mean[at.clone()],
+                variance: &variance[at],
+            };
+            self.around.facts(similarity, without, &seen)
+        };
+        let facts = (0..tables[0].nrows()).map(facts).collect();
+        Raw { probabilities, variance, facts }
+    }
+
+    /// Prior correlations between the labelled points and M new ones, [N, M].
     pub fn similarity(&self, queries: &Features) -> Result<Mat<f64>> {
+        self.kind.similarity(queries)
+    }
+}
+
+impl Kind {
+    /// Prior correlations between the labelled points and M new ones, [N, M]: kernel values, 1 for points that are alike.
+    fn similarity(&self, queries: &Features) -> Result<Mat<f64>> {
         let x = matrix(queries);
         Ok(match self {
-            Fitted::Network(network) => network.support.similarity(x)?,
-            Fitted::Vectors(classifier) => classifier.similarity(x)?,
+            Kind::Network(network) => network.support.similarity(x)?,
+            Kind::Vectors(classifier) => classifier.similarity(x)?,
         })
     }
 }

@@ -22,27 +22,32 @@
 //! | What images may come in? | `intake.rs`, `inputs.rs` |
 //! | From labelled images to a classifier? | `support.rs`, `classifier.rs`, `fitted.rs` |
 //! | What will it cost? | `cost.rs` |
-//! | How sure may it be? | `calibration.rs`, `held_out.rs`, `measure.rs` |
+//! | How sure may it be? | `calibration.rs`, `held_out.rs`, `tempering.rs`, `measure.rs` |
 //! | Which classes are possible? | `sets.rs` |
-//! | Is it none of these? | `none_of_these.rs` |
+//! | Is it none of these? | `none_of_these.rs`, `strangeness.rs`, `novelty.rs` |
 //! | What is said of an image? | `answer.rs`, `rules.rs` |
-//! | How is it kept? | `task_file.rs` |
+//! | How is it kept? | `task_file.rs`, `former_task.rs` |
 
 mod answer;
+mod binomial;
 mod calibration;
 mod classifier;
 mod cost;
 mod error;
 mod fitted;
+mod former_task;
 mod held_out;
 mod inputs;
 mod intake;
 mod measure;
 mod none_of_these;
+mod novelty;
 mod rules;
 mod sets;
+mod strangeness;
 mod support;
 mod task_file;
+mod tempering;
 
 /// For the fuzz targets.
 #[doc(hidden)]
@@ -54,16 +59,17 @@ pub mod fuzzing {
 }
 
 pub use answer::{Answer, NamedAnswer, Neighbour};
-pub use calibration::{Origin, TaskCalibration};
-pub use classifier::{ModelRef, TaskClassifier};
+pub use calibration::{LeftOut, TaskCalibration};
+pub use classifier::{Examples, ModelRef, TaskClassifier};
 pub use cost::{FitLimits, Shape};
 pub use error::{Error, Result};
 pub use inputs::{Input, Inputs, decode, from_pixels};
 pub use intake::Intake;
-pub use measure::{Measured, NoveltyScore, ValidationEpisode};
+pub use measure::{Measured, ValidationEpisode};
+pub use novelty::NoveltyScore;
 pub use rules::{Rules, Thresholds, percent};
 pub use siskin_data::Image;
 pub use siskin_methods::Features;
 pub use siskin_model::Error as ModelError;
-pub use siskin_model::{Card, EMBEDDED, Look, Looks, Mismatch, Model, ShapeCalibration, TestFacts, View};
+pub use siskin_model::{Card, EMBEDDED, Look, Looks, Mismatch, Model, ShapeFacts, TestFacts, View};
 pub use support::{Example, Support, title_of};

@@ -1,14 +1,17 @@
-//! What validation episodes of one shape say of a model: the temperature, sets and "none of these" that its card keeps for tasks
-//! of that shape.
+//! What validation episodes of one shape say of a model: what its card keeps for sets and "none of these" in tasks of that shape.
 
-use crate::calibration::{Found, fit, thinned};
+use crate::calibration::thinned;
 use crate::error::Result;
 use crate::fitted::{Fitted, Raw};
-use crate::none_of_these::novelty;
+use crate::held_out::held_out;
+use crate::novelty::{Both, NoveltyScore, compare, named};
+use crate::sets;
+use crate::strangeness::{Facts, score};
+use crate::tempering::{Known, common};
 use rayon::prelude::*;
-use siskin_calib::{Probabilities, auroc, entropy, latent_variance, top};
+use siskin_calib::{Predictions, accuracy, auroc};
 use siskin_methods::{Features, GaussianProcess};
-use siskin_model::ShapeCalibration;
+use siskin_model::{LeftOutFacts, NoveltyFacts, ShapeFacts};
 
 /// Labelled examples, queries of their classes, and queries of other classes.
 pub struct ValidationEpisode {
@@ -24,84 +27,119 @@ pub struct ValidationEpisode {
     pub strangers: Features,
 }
 
-/// Predictions on validation episodes of one shape.
+/// Predictions on validation episodes of one shape: a first half to choose by, a second one to measure what was chosen.
 pub struct Measured {
     way: usize,
     shot: usize,
+    chosen_by: Part,
+    measured_by: Part,
+}
+
+/// Predictions on some episodes.
+struct Part {
     inside: Raw,
     truth: Vec<usize>,
     outside: Raw,
+    left_out: Raw,
+    left_out_truth: Vec<usize>,
+}
+
+impl Part {
+    fn new(process: &GaussianProcess, way: usize, episodes: &[ValidationEpisode]) -> Result<Part> {
+        let parts = episodes.par_iter().map(|episode| {
+            let fitted = Fitted::fit_network(&episode.support, &episode.labels, way, process)?;
+            let held = held_out(&fitted, &episode.labels, way)?;
+            Ok((fitted.predict(&episode.queries)?, fitted.predict(&episode.strangers)?, held))
+        });
+        let empty = Raw::empty;
+        let truth = episodes.iter().flat_map(|episode| episode.truth.iter().copied()).collect();
+        let mut all =
+            Part { inside: empty(), truth, outside: empty(), left_out: empty(), left_out_truth: vec![] };
+        for (queries, strangers, held) in parts.collect::<Result<Vec<_>>>()? {
+            all.inside.extend(queries);
+            all.outside.extend(strangers);
+            if let Some(held) = held {
+                all.left_out.extend(held.raw);
+                all.left_out_truth.extend(held.labels);
+            }
+        }
+        Ok(all)
+    }
+
+    fn both(&self) -> Both<'_> {
+        Both { members: &self.inside.facts, strangers: &self.outside.facts }
+    }
 }
 
 impl Measured {
-    /// Of episodes with `way` classes and `shot` examples of each.
+    /// Of episodes with `way` classes and `shot` examples of each; at least two episodes.
     pub fn new(
         process: &GaussianProcess,
         way: usize,
         shot: usize,
         episodes: &[ValidationEpisode],
     ) -> Result<Measured> {
-        let parts = episodes.par_iter().map(|episode| {
-            let fitted = Fitted::fit_network(&episode.support, &episode.labels, way, process)?;
-            Ok((fitted.predict(&episode.queries)?, fitted.predict(&episode.strangers)?))
-        });
-        let (mut inside, mut outside) = (Raw::empty(), Raw::empty());
-        for (queries, strangers) in parts.collect::<Result<Vec<_>>>()? {
-            inside.extend(queries);
-            outside.extend(strangers);
-        }
-        let truth = episodes.iter().flat_map(|episode| episode.truth.iter().copied()).collect();
-        Ok(Measured { way, shot, inside, truth, outside })
+        let (first, second) = episodes.split_at(episodes.len() / 2);
+        let (chosen_by, measured_by) = (Part::new(process, way, first)?, Part::new(process, way, second)?);
+        Ok(Measured { way, shot, chosen_by, measured_by })
     }
 
-    /// What the card keeps.
-    pub fn calibration(&self) -> Result<ShapeCalibration> {
-        let Found { temperature, set_scores, .. } = fit(&self.inside, &self.truth, self.way)?;
-        let (inside, outside) = (novelty(&self.inside), novelty(&self.outside));
-        Ok(ShapeCalibration {
+    /// One temperature for all of these shapes.
+    pub fn temperature(shapes: &[Measured]) -> f64 {
+        let known = shapes.iter().map(|shape| {
+            let Part { inside, truth, .. } = &shape.chosen_by;
+            Known { probabilities: &inside.probabilities, labels: truth, classes: shape.way }
+        });
+        common(&known.collect::<Vec<_>>())
+    }
+
+    /// What the card keeps, with the probabilities at this temperature.
+    pub fn facts(&self, temperature: f64) -> Result<ShapeFacts> {
+        let part = &self.measured_by;
+        let tuned = |raw: &Raw, labels: &[usize]| -> Result<Predictions> {
+            let known = Known { probabilities: &raw.probabilities, labels, classes: self.way };
+            Ok(Predictions::new(known.at(temperature)?, labels.to_vec(), self.way)?)
+        };
+        let best = self.novelty_scores()?.swap_remove(0);
+        let scores = |facts: &[Facts]| facts.iter().map(|f| score(&best.weights, f)).collect::<Vec<f64>>();
+        let (members, strangers) = (scores(&part.inside.facts), scores(&part.outside.facts));
+        let left_out = match part.left_out_truth.is_empty() {
+            true => None,
+            false => {
+                let predictions = tuned(&part.left_out, &part.left_out_truth)?;
+                Some(LeftOutFacts {
+                    accuracy: accuracy(&predictions),
+                    set_scores: thinned(sets::scores(&predictions)),
+                    members: thinned(scores(&part.left_out.facts)),
+                })
+            }
+        };
+        Ok(ShapeFacts {
             way: self.way,
             shot: self.shot,
-            queries: self.truth.len(),
-            temperature,
-            set_scores,
-            novelty_auroc: auroc(&inside, &outside)?,
-            novelty: thinned(inside),
+            queries: part.truth.len(),
+            temperature: None,
+            set_scores: thinned(sets::scores(&tuned(&part.inside, &part.truth)?)),
+            left_out,
+            novelty: NoveltyFacts {
+                name: best.name,
+                weights: named(&best.weights),
+                auroc: auroc(&members, &strangers)?,
+                members: thinned(members),
+                strangers: thinned(strangers),
+            },
         })
     }
 
-    /// Scores that could say "none of these", compared. The first is the one in use.
+    /// Scores that could say "none of these", compared on episodes that the card is not measured on. The first is the best.
     pub fn novelty_scores(&self) -> Result<Vec<NoveltyScore>> {
-        type Score = fn(&Raw, usize) -> Result<Vec<f64>>;
-        let scores: [(&str, Score); 5] = [
-            ("1 - largest similarity", |raw, _| Ok(novelty(raw))),
-            ("minus the largest latent mean", |raw, way| {
-                let largest = |means: &[f64]| means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                Ok(raw.mean.chunks_exact(way).map(|means| -largest(means)).collect())
-            }),
-            ("1 - largest probability", |raw, way| {
-                Ok(raw.probabilities.chunks_exact(way).map(|row| 1.0 - top(row).1).collect())
-            }),
-            ("entropy", |raw, way| Ok(entropy(&Probabilities::new(raw.probabilities.clone(), way)?))),
-            ("mean latent variance", |raw, way| Ok(latent_variance(&raw.variance, way)?)),
-        ];
-        let table = scores.map(|(name, score)| {
-            let (mut inside, outside) = (score(&self.inside, self.way)?, score(&self.outside, self.way)?);
-            inside.sort_by(f64::total_cmp);
-            let limit = inside[inside.len() * 95 / 100];
-            Ok(NoveltyScore { name, auroc: auroc(&inside, &outside)?, limit })
-        });
-        table.into_iter().collect()
+        let Both { members, strangers } = self.chosen_by.both();
+        let (members, strangers) =
+            (members.split_at(members.len() / 2), strangers.split_at(strangers.len() / 2));
+        let (fitted, judged) = (
+            Both { members: members.0, strangers: strangers.0 },
+            Both { members: members.1, strangers: strangers.1 },
+        );
+        compare(&fitted, &judged)
     }
-}
-
-/// A score that could say "none of these", measured on validation episodes of one shape.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NoveltyScore {
-    /// What it is.
-    pub name: &'static str,
-    /// How well it tells queries of other classes from those of the episode's: area under the ROC curve.
-    pub auroc: f64,
-    /// What 95 % of the queries of the episode's classes stay below. A score whose limit is the same for every shape of
-    /// tasks can be trusted for shapes that were not measured.
-    pub limit: f64,
 }

@@ -1,13 +1,18 @@
-//! "None of these": how strange a query looks beside all examples of a task, and when that is too strange.
+//! "None of these": when a query looks too strange beside the examples of a task.
 //!
-//! The score is `1 - (largest similarity with an example)`. Probabilities and latent moments depend on the number of examples,
-//! this hardly does: what was measured on tasks of one shape holds for others.
-//! `siskin export RUN --novelty-scores` compares it with other scores.
+//! The score is the one that found strangers best among the model's validation classes (`novelty.rs` compares); a task without
+//! such a model uses `1 - (largest similarity with an example)`.
 
+use crate::binomial::at_least;
+use crate::calibration::TaskCalibration;
 use crate::error::{Error, Result};
-use crate::fitted::Raw;
 use crate::rules::{percent, share};
 use siskin_calib::{Conformal, SetRule};
+
+/// Examples contradict a limit if they exceed it so often that chance would do so less often than this.
+const CHANCE: f64 = 0.05;
+/// The rule is off where it would find fewer strangers than this many times the members it turns away.
+const NEAR_CHANCE: f64 = 1.5;
 
 /// When to say so.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,42 +30,96 @@ impl Default for NoneOfThese {
     }
 }
 
-/// The score of each query.
-pub(crate) fn novelty(raw: &Raw) -> Vec<f64> {
-    raw.nearest.iter().map(|similarity| 1.0 - similarity).collect()
-}
-
 /// The rule with its threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Threshold {
     strangest: Option<f64>,
     min_probability: f64,
+    /// The share of strangers it finds, as far as validation classes tell.
+    pub detection: Option<f64>,
+    /// What to expect of it, where it is on.
+    pub expectation: Option<String>,
 }
 
 impl NoneOfThese {
-    /// The threshold by the scores of true members. What cannot be promised is added to `notes`.
-    pub fn threshold(self, members: &[f64], notes: &mut Vec<String>) -> Result<Threshold> {
+    /// The threshold by what is known. What cannot be promised is added to `notes`.
+    pub fn threshold(self, known: &TaskCalibration, notes: &mut Vec<String>) -> Result<Threshold> {
         let NoneOfThese { abstain, min_probability } = self;
         if !(0.0..=1.0).contains(&min_probability) {
             let why = format!("the least probability = {min_probability}: it must be in 0..1");
             return Err(Error::Rules(why));
         }
+        let off = Threshold { strangest: None, min_probability, detection: None, expectation: None };
         if abstain == 0.0 {
-            return Ok(Threshold { strangest: None, min_probability });
+            return Ok(off);
         }
-        // The same order statistic as for sets: of members like those, at most this share is turned away.
         let rate = share("the abstain rate", abstain)?;
-        let strangest = Conformal::of_scores(SetRule::Lac, members, rate)?.threshold;
-        if strangest.is_none() {
-            notes.push(format!(
-                "Nothing is called \"none of these\" for being strange: {} calibration predictions are too few to turn away \
-                 {} % of true members.",
-                members.len(),
+        let (limit, detection) = match limit(rate, known)? {
+            Ok(found) => found,
+            Err(why) => {
+                notes.push(format!("Nothing is called \"none of these\" for being strange: {why}."));
+                return Ok(off);
+            }
+        };
+        let expectation = match detection {
+            Some(found) => format!(
+                "\"None of these\" finds about {} % of strangers and turns away {} % of members, by the model's \
+                 validation classes.",
+                (100.0 * found).round(),
                 percent(rate)
-            ));
-        }
-        Ok(Threshold { strangest, min_probability })
+            ),
+            None => format!(
+                "\"None of these\" turns away {} % of members; how many strangers it finds is not known.",
+                percent(rate)
+            ),
+        };
+        Ok(Threshold { strangest: Some(limit), min_probability, detection, expectation: Some(expectation) })
     }
+}
+
+/// The limit of the score and the share of strangers above it where that is known, or why there is no limit.
+type Limit = std::result::Result<(f64, Option<f64>), String>;
+
+fn limit(rate: f64, known: &TaskCalibration) -> Result<Limit> {
+    // The same order statistic as for sets: of members like those, at most this share is turned away.
+    let conformal = |members: &[f64]| -> Result<Option<f64>> {
+        Ok(Conformal::of_scores(SetRule::Lac, members, rate)?.threshold)
+    };
+    let own = known.left_out.as_ref().map_or(&[][..], |left_out| &left_out.novelty);
+    let too_few =
+        format!("{} left-out examples are too few to turn away {} % of members", own.len(), percent(rate));
+    let by_examples = conformal(own)?;
+    let alone = |why: &str| -> Limit {
+        by_examples.map(|limit| (limit, None)).ok_or_else(|| format!("{why}{too_few}"))
+    };
+    let Some(shape) = &known.validation else { return Ok(alone("")) };
+    if known.other_kind {
+        return Ok(alone("the images are of another kind than the model's, and "));
+    }
+    let above = |limit: f64, scores: &[f64]| {
+        scores.iter().filter(|score| **score > limit).count() as f64 / scores.len().max(1) as f64
+    };
+    let Some(limit) = conformal(&shape.novelty.members)? else {
+        return Ok(Err(format!(
+            "the model's validation classes are too few to turn away {} %",
+            percent(rate)
+        )));
+    };
+    let detection = (!shape.novelty.strangers.is_empty()).then(|| above(limit, &shape.novelty.strangers));
+    if let Some(found) = detection.filter(|found| *found < NEAR_CHANCE * rate) {
+        return Ok(Err(format!(
+            "it would find only {} % of strangers while it turns away {} % of members",
+            (100.0 * found).round(),
+            percent(rate)
+        )));
+    }
+    let expected = shape.left_out.as_ref().map_or(0.0, |facts| above(limit, &facts.members)).max(rate);
+    let strange = own.iter().filter(|score| **score > limit).count();
+    if at_least(strange, own.len(), expected) >= CHANCE {
+        return Ok(Ok((limit, detection)));
+    }
+    let why = format!("{strange} of {} examples, left out, look strange themselves, and ", own.len());
+    Ok(alone(&why).map(|(by_examples, _)| (by_examples.max(limit), None)))
 }
 
 impl Threshold {
@@ -73,27 +132,78 @@ impl Threshold {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibration::{LeftOut, testing::shape};
+
+    fn known(left_out: Option<Vec<f64>>) -> TaskCalibration {
+        let mut known = TaskCalibration::nothing();
+        known.left_out = left_out.map(|novelty| LeftOut { novelty, ..LeftOut::default() });
+        known
+    }
+
+    /// Members from 0.01 to 0.99, strangers from 0.51 to 1.49.
+    fn by_validation() -> TaskCalibration {
+        let members: Vec<f64> = (1..100).map(|i| f64::from(i) / 100.0).collect();
+        let strangers = members.iter().map(|m| m + 0.5).collect();
+        TaskCalibration { validation: Some(shape(vec![0.0; 99], members, strangers)), ..known(None) }
+    }
+
+    fn rule(known: &TaskCalibration) -> (Threshold, String) {
+        let mut notes = Vec::new();
+        let found = NoneOfThese::default().threshold(known, &mut notes).unwrap();
+        notes.extend(found.expectation.clone());
+        (found, notes.concat())
+    }
 
     #[test]
     fn the_strange_and_the_unsure_are_turned_away() {
+        // The 95th score is 0.95; 54 of 99 strangers are above.
+        let (usual, note) = rule(&by_validation());
+        assert!(!usual.applies(0.9501 - 0.001, 0.8) && usual.applies(0.9501, 0.8));
+        assert!(note.contains("about 55 % of strangers and turns away 5 % of members"), "{note}");
         let mut notes = Vec::new();
-        let members: Vec<f64> = (1..100).map(|i| f64::from(i) / 100.0 - 3.0).collect();
-        // The 95th novelty is -2.05.
-        let usual = NoneOfThese::default().threshold(&members, &mut notes).unwrap();
-        assert!(!usual.applies(-2.0501, 0.8) && usual.applies(-2.0499, 0.8));
         let unsure = NoneOfThese { abstain: 0.0, min_probability: 0.9 };
-        let unsure = unsure.threshold(&members, &mut notes).unwrap();
+        let unsure = unsure.threshold(&by_validation(), &mut notes).unwrap();
         assert!(unsure.applies(-9.0, 0.8) && !unsure.applies(9.0, 0.91));
         assert!(notes.is_empty());
     }
 
     #[test]
+    fn near_chance_it_is_off() {
+        let mut known = by_validation();
+        let shape = known.validation.as_mut().unwrap();
+        shape.novelty.strangers = shape.novelty.members.clone();
+        let (off, note) = rule(&known);
+        assert!(!off.applies(99.0, 1.0) && note.contains("only 4 % of strangers"), "{note}");
+    }
+
+    #[test]
+    fn examples_that_look_strange_raise_the_limit_or_switch_it_off() {
+        let strange = |n: usize| Some((0..n).map(|i| if i < n / 3 { 1.2 } else { 0.1 }).collect());
+        let mut known = TaskCalibration { left_out: self::known(strange(30)).left_out, ..by_validation() };
+        let (raised, note) = rule(&known);
+        assert!(
+            !raised.applies(1.2, 0.5) && raised.applies(1.21, 0.5) && note.contains("not known"),
+            "{note}"
+        );
+        known.left_out = self::known(strange(12)).left_out;
+        let (off, note) = rule(&known);
+        assert!(
+            !off.applies(99.0, 0.5) && note.contains("4 of 12 examples, left out, look strange"),
+            "{note}"
+        );
+        known = TaskCalibration { other_kind: true, ..by_validation() };
+        assert!(rule(&known).1.contains("another kind"));
+    }
+
+    #[test]
     fn what_cannot_be_promised_is_said() {
-        let mut notes = Vec::new();
-        let few = NoneOfThese::default().threshold(&[0.1; 5], &mut notes).unwrap();
-        assert_eq!((notes.len(), few.applies(99.0, 1.0)), (1, false));
+        let (few, note) = rule(&known(Some(vec![0.1; 5])));
+        assert!(!few.applies(99.0, 1.0) && note.contains("5 left-out examples are too few"), "{note}");
+        let (some, _) = rule(&known(Some(vec![0.1; 30])));
+        assert!(some.applies(0.2, 1.0));
         for (abstain, min_probability) in [(1.0, 0.0), (-0.1, 0.0), (f64::NAN, 0.0), (0.05, 1.1)] {
-            assert!(NoneOfThese { abstain, min_probability }.threshold(&[0.1; 5], &mut notes).is_err());
+            let rule = NoneOfThese { abstain, min_probability };
+            assert!(rule.threshold(&known(None), &mut Vec::new()).is_err());
         }
     }
 }

@@ -36,15 +36,25 @@ pub struct Thresholds {
 impl Thresholds {
     pub(crate) fn new(rules: &Rules, calibration: &TaskCalibration) -> Result<Thresholds> {
         let mut notes = Vec::new();
-        let sets = Sets { level: rules.level }.threshold(&calibration.set_scores, &mut notes)?;
+        let sets = Sets { level: rules.level }.threshold(calibration, &mut notes)?;
         let rule = NoneOfThese { abstain: rules.abstain, min_probability: rules.min_probability };
-        let none_of_these = rule.threshold(&calibration.novelty, &mut notes)?;
+        let none_of_these = rule.threshold(calibration, &mut notes)?;
         Ok(Thresholds { sets, none_of_these, notes })
     }
 
-    /// What of the rules cannot be honoured with this calibration, in sentences.
+    /// What of the rules cannot be honoured with this calibration, and why sets are wide, in sentences.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// What to expect of "none of these", as a sentence; `None` where it is off, which [`Thresholds::notes`] explains.
+    pub fn expectation(&self) -> Option<&str> {
+        self.none_of_these.expectation.as_deref()
+    }
+
+    /// The share of strangers that "none of these" finds, where it is known: by validation classes of the model.
+    pub fn strangers_found(&self) -> Option<f64> {
+        self.none_of_these.detection
     }
 }
 

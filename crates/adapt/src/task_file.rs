@@ -3,23 +3,24 @@
 use crate::calibration::TaskCalibration;
 use crate::classifier::{ModelRef, TaskClassifier};
 use crate::error::{Error, Result};
-use crate::fitted::Fitted;
+use crate::fitted::{Fitted, Kind};
+use crate::former_task::of_format_3;
 use crate::support::{check, check_title};
 use faer::Mat;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use siskin_data::files;
+use siskin_gp::Hyper;
 use siskin_gp::classifier::GpClassifier;
 use siskin_gp::gaussian::Sites;
-use siskin_gp::{Hyper, Support};
-use siskin_methods::{Features, matrix, row_major};
+use siskin_methods::{Features, row_major};
 use std::collections::HashMap;
 use std::path::Path;
 
 /// Key of the JSON in the header.
 const KEY: &str = "siskin-task";
 /// Raised when the meaning of a stored field changes.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Most bytes of a task file.
 const MOST_BYTES: u64 = 256 << 20;
@@ -27,7 +28,7 @@ const MOST_BYTES: u64 = 256 << 20;
 /// All that is no array.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Header {
+pub(crate) struct Header<C> {
     version: u32,
     siskin: String,
     title: String,
@@ -35,7 +36,7 @@ struct Header {
     classes: Vec<String>,
     names: Vec<String>,
     labels: Vec<usize>,
-    calibration: TaskCalibration,
+    pub(crate) calibration: C,
     /// Of a task made with a model: its kernel, prior mean and temperature, and the bound its posterior reached.
     gp: Option<(Hyper, f64)>,
     /// blake3 of this header without its checksum and of the bytes of all tensors in the order of their names.
@@ -63,8 +64,8 @@ impl TaskClassifier {
             let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
             arrays.push((name, Dtype::F64, shape.to_vec(), bytes));
         };
-        let gp = match &self.fitted {
-            Fitted::Network(network) => {
+        let gp = match &self.fitted.kind {
+            Kind::Network(network) => {
                 let sites = &network.sites;
                 floats("features", [self.features.rows, self.features.dim], &self.features.values);
                 let shape = [sites.b.nrows(), sites.b.ncols()];
@@ -72,7 +73,7 @@ impl TaskClassifier {
                 floats("sites.w", shape, &row_major(&sites.w));
                 Some((network.hyper.clone(), network.posterior.bound))
             }
-            Fitted::Vectors(classifier) => {
+            Kind::Vectors(classifier) => {
                 floats("features", [self.features.rows, self.features.dim], &self.features.values);
                 let bytes = classifier.to_bytes()?;
                 arrays.push(("classifier", Dtype::U8, vec![bytes.len()], bytes));
@@ -118,19 +119,19 @@ impl TaskClassifier {
         let json = json.ok_or_else(|| bad("it is a safetensors file, but holds no task".into()))?;
         let version =
             serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
-        if version != Some(u64::from(VERSION)) {
-            let found = version.map_or("unknown".to_owned(), |v| v.to_string());
-            return Err(bad(format!("its format is {found}, this program reads {VERSION}")));
-        }
-        let mut header: Header =
-            serde_json::from_str(json).map_err(|e| bad(format!("its header is damaged ({e})")))?;
-        let written = std::mem::take(&mut header.checksum);
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| bad(e.to_string()))?;
-        let mut list = tensors.tensors();
-        list.sort_by(|a, b| a.0.cmp(&b.0));
-        if sealed && checksum(&header, list.iter().map(|(_, view)| view.data()))? != written {
-            return Err(bad("it is damaged: the checksum does not fit".into()));
-        }
+        let header = match version {
+            Some(4) => unsealed::<TaskCalibration>(json, &tensors, sealed),
+            Some(3) => unsealed(json, &tensors, sealed).map(of_format_3),
+            _ => {
+                let found = version.map_or("unknown".to_owned(), |v| v.to_string());
+                Err(format!(
+                    "its format is {found}, this program reads {VERSION} and 3. Make it again from its examples: siskin adapt \
+                     FOLDER"
+                ))
+            }
+        };
+        let header = header.map_err(bad)?;
         check(&header.classes, &header.labels)?;
         check_title(&header.title)?;
         let table = |wanted: &str| -> Result<(usize, usize, Vec<f64>)> {
@@ -160,13 +161,13 @@ impl TaskClassifier {
                     Ok(Mat::from_fn(rows, cols, |i, c| values[i * cols + c]))
                 };
                 let sites = Sites { b: sites("sites.b")?, w: sites("sites.w")? };
-                let (labels, classes) = (&header.labels, header.classes.len());
-                let support = Support::new(matrix(&features), labels, hyper.prior(classes))?;
-                Fitted::from_sites(hyper.clone(), support, sites, *bound)?
+                let labelled = (header.labels.as_slice(), header.classes.len());
+                Fitted::from_sites(&features, labelled, (hyper, *bound), sites)?
             }
             None => {
                 let view = tensors.tensor("classifier").map_err(|e| bad(e.to_string()))?;
-                Fitted::Vectors(Box::new(GpClassifier::from_bytes(view.data(), name)?))
+                let classifier = GpClassifier::from_bytes(view.data(), name)?;
+                Fitted::of_vectors(classifier, &features, &header.labels, header.classes.len())?
             }
         };
         let Header { title, model, classes, names, labels, calibration, .. } = header;
@@ -174,8 +175,35 @@ impl TaskClassifier {
     }
 }
 
+/// The header, whose checksum must fit where `sealed`. The error says what is wrong.
+fn unsealed<C: Serialize + for<'a> Deserialize<'a>>(
+    json: &str,
+    tensors: &SafeTensors<'_>,
+    sealed: bool,
+) -> std::result::Result<Header<C>, String> {
+    let mut header: Header<C> =
+        serde_json::from_str(json).map_err(|e| format!("its header is damaged ({e})"))?;
+    let written = std::mem::take(&mut header.checksum);
+    let mut list = tensors.tensors();
+    list.sort_by(|a, b| a.0.cmp(&b.0));
+    let found = checksum(&header, list.iter().map(|(_, view)| view.data())).map_err(|e| e.to_string())?;
+    match sealed && found != written {
+        true => Err("it is damaged: the checksum does not fit".into()),
+        false => Ok(header),
+    }
+}
+
+impl<C> Header<C> {
+    /// The same with another calibration.
+    pub(crate) fn with<D>(self, calibration: impl FnOnce(C) -> D) -> Header<D> {
+        let Header { version, siskin, title, model, classes, names, labels, gp, checksum, .. } = self;
+        let calibration = calibration(self.calibration);
+        Header { version, siskin, title, model, classes, names, labels, calibration, gp, checksum }
+    }
+}
+
 /// Of a header with an empty checksum and the arrays.
-fn checksum<'a>(header: &Header, arrays: impl Iterator<Item = &'a [u8]>) -> Result<String> {
+fn checksum<'a, C: Serialize>(header: &Header<C>, arrays: impl Iterator<Item = &'a [u8]>) -> Result<String> {
     let json = serde_json::to_vec(header)?;
     let mut hasher = blake3::Hasher::new();
     let mut add = |bytes: &[u8]| {

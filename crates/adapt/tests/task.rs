@@ -1,6 +1,6 @@
 //! From labelled images to answers and back from a file, with the embedded model.
 
-use siskin_adapt::{EMBEDDED, Error, Example, Image, Model, Origin, Rules, Support, TaskClassifier, View};
+use siskin_adapt::{EMBEDDED, Error, Example, Image, Model, Rules, Support, TaskClassifier, View};
 use siskin_data::Embeddings;
 
 /// A white sheet with black strokes that differ by class, moved a little by `shift`.
@@ -40,22 +40,19 @@ fn find(bytes: &[u8], part: &[u8]) -> usize {
 fn a_task_answers_rightly_and_the_same_after_a_file() {
     let model = Model::open(EMBEDDED[0].0).unwrap();
     let task = TaskClassifier::adapt(&model, &support(&model, &[1, 2, 1, 3]), "strokes").unwrap();
-    assert!(
-        matches!(task.calibration().origin, Origin::Validation { .. }),
-        "{:?}",
-        task.calibration().origin
-    );
-    assert_eq!(task.calibration().held_out.unwrap().1, 5, "the two classes with several examples");
+    let known = task.calibration();
+    assert!(known.validation.is_some() && !known.other_kind, "{known:?}");
+    assert_eq!(known.left_out.as_ref().unwrap().of, 5, "the two classes with several examples");
     let queries: Vec<View> = (0..4).map(|class| model.view(&drawing(class, -3))).collect();
     let features = model.embed(&queries).unwrap();
-    let thresholds = task.thresholds(&Rules::default()).unwrap();
+    let thresholds = task.thresholds(&Rules { abstain: 0.0, ..Rules::default() }).unwrap();
     let answers = task.answer(&features, &thresholds).unwrap();
     for (class, answer) in answers.iter().enumerate() {
         assert_eq!(answer.label, class, "{answer:?}");
         assert!((answer.probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
     let named = task.answer_named(&features, &thresholds, 2).unwrap();
-    assert!(named.iter().all(|n| n.nearest.len() == 2 && n.nearest[0].class == n.label));
+    assert!(named.iter().all(|n| n.nearest.len() == 2 && Some(&n.nearest[0].class) == n.label.as_ref()));
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("strokes.task");
@@ -70,6 +67,45 @@ fn a_task_answers_rightly_and_the_same_after_a_file() {
     assert_eq!(json["label"], "class 2");
     assert_eq!(json["probabilities"].as_object().unwrap().len(), 4);
     assert_eq!(json["nearest"][0]["class"], "class 2");
+}
+
+/// What is none of the classes has no name, no probability of being right and no set.
+#[test]
+fn none_of_these_contradicts_nothing() {
+    let model = Model::open(EMBEDDED[0].0).unwrap();
+    let task = TaskClassifier::adapt(&model, &support(&model, &[1, 1, 1]), "strokes").unwrap();
+    let features = model.embed(&[model.view(&drawing(3, 0))]).unwrap();
+    let always = task.thresholds(&Rules { min_probability: 1.0, ..Rules::default() }).unwrap();
+    let named = &task.answer_named(&features, &always, 0).unwrap()[0];
+    let json = serde_json::to_value(named).unwrap();
+    assert!(named.none_of_these && named.set.is_empty());
+    assert!(
+        json["label"].is_null()
+            && json["probability"].is_null()
+            && json["set"].as_array().unwrap().is_empty()
+    );
+    let never = task.thresholds(&Rules { abstain: 0.0, ..Rules::default() }).unwrap();
+    let named = &task.answer_named(&features, &never, 0).unwrap()[0];
+    let label = named.label.clone().unwrap();
+    assert!(!named.none_of_these && named.probability.is_some() && named.set.contains(&label));
+    // The probabilities of a set sum to its level at least.
+    let sum: f64 =
+        named.probabilities.iter().filter(|(name, _)| named.set.contains(name)).map(|(_, p)| p).sum();
+    assert!(sum >= 0.9 - 1e-9, "{named:?}");
+}
+
+/// A file of format 3, as an earlier version wrote it, is read and gives the probabilities it gave.
+#[test]
+fn a_task_of_format_3_is_read() {
+    let bytes = include_bytes!("data/format-3.task");
+    let task = TaskClassifier::from_bytes(bytes, "format-3.task").unwrap();
+    assert_eq!((task.classes().len(), task.calibration().temperature > 0.0), (2, true));
+    let queries = siskin_adapt::Features { values: vec![3.0, 0.0, -3.0, 0.0], rows: 2, dim: 2 };
+    let answers = task.answer(&queries, &task.thresholds(&Rules::default()).unwrap()).unwrap();
+    assert_eq!((answers[0].label, answers[1].label), (0, 1));
+    let mut damaged = bytes.to_vec();
+    *damaged.last_mut().unwrap() ^= 1;
+    assert!(TaskClassifier::from_bytes(&damaged, "x").unwrap_err().to_string().contains("checksum"));
 }
 
 #[test]
@@ -113,8 +149,8 @@ fn a_task_and_another_model_do_not_mix() {
 }
 
 #[test]
-fn many_examples_calibrate_on_themselves() {
-    // Two overlapping clouds: held-out predictions are wrong now and then, so a temperature can be found.
+fn vectors_rest_on_themselves() {
+    // Two overlapping clouds: examples that are left out are wrong now and then.
     let rows = 60;
     let noise = |i: usize| ((i * 7919 % 1009) as f32 / 1009.0 - 0.5) * 4.0;
     let vectors: Vec<f32> =
@@ -122,11 +158,8 @@ fn many_examples_calibrate_on_themselves() {
     let labels: Vec<usize> = (0..rows).map(|i| i % 2).collect();
     let data = Embeddings::new("clouds", vec!["a".into(), "b".into()], 2, &vectors, &labels).unwrap();
     let task = TaskClassifier::adapt_vectors(&data).unwrap();
-    assert!(
-        matches!(task.calibration().origin, Origin::HeldOut { predictions: 60, .. }),
-        "{:?}",
-        task.calibration()
-    );
+    let left_out = task.calibration().left_out.as_ref().unwrap();
+    assert!(left_out.of == 60 && (30..60).contains(&left_out.right), "{left_out:?}");
     let again = TaskClassifier::from_bytes(&task.to_bytes().unwrap(), "clouds.task").unwrap();
     let query = siskin_adapt::Features { values: vec![3.0, 0.0, -3.0, 0.0], rows: 2, dim: 2 };
     let thresholds = task.thresholds(&Rules::default()).unwrap();

@@ -1,7 +1,7 @@
 //! `siskin adapt`: from labelled examples to a task file.
 
 use crate::data::source::OnBad;
-use siskin_adapt::{EMBEDDED, Intake, Model, Support, TaskClassifier, title_of};
+use siskin_adapt::{EMBEDDED, Intake, Model, Rules, Support, TaskClassifier, title_of};
 use siskin_data::OnBadImage;
 use siskin_data::source::embeddings;
 use std::path::PathBuf;
@@ -87,8 +87,15 @@ pub fn print(task: &TaskClassifier) {
     for (c, name) in task.classes().iter().enumerate() {
         say!("  {name}  {}", task.labels().iter().filter(|&&label| label == c).count());
     }
-    if let Some((right, of)) = task.calibration().held_out {
-        say!("Left out and predicted by the others, {right} of {of} examples were right.");
+    if let Some(left_out) = &task.calibration().left_out {
+        say!(
+            "Left out, one of each class at a time, {} of {} examples were right.",
+            left_out.right,
+            left_out.of
+        );
     }
     say!("{}", task.calibration().sentence());
+    if let Ok(found) = task.thresholds(&Rules::default()) {
+        found.notes().iter().map(String::as_str).chain(found.expectation()).for_each(|note| say!("{note}"));
+    }
 }

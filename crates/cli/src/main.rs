@@ -22,6 +22,7 @@ mod stop;
 mod test;
 mod train;
 mod training_bar;
+mod trust;
 
 use clap::{Parser, Subcommand};
 
@@ -72,6 +73,8 @@ enum Command {
     Adapt(adapt::Args),
     /// Say what is on images, and how sure that is.
     Predict(predict::Args),
+    /// Measure what answers are worth on tasks of test classes: sets, "none of these", leave-one-out.
+    Trust(trust::Args),
     /// Serve an HTTP API and a web page: draw, drop photos, ask.
     Serve(serve::Args),
     /// Say what this machine can do: processor, devices, models, cache.
@@ -127,6 +130,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Export(args)) => export::run(args),
         Some(Command::Adapt(args)) => adapt::run(args),
         Some(Command::Predict(args)) => predict::run(args),
+        Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Serve(args)) => serve::run(args),
         Some(Command::Doctor(args)) => doctor::run(args),
         Some(Command::Completions(args)) => completions::run::<Cli>(&args),

@@ -1,13 +1,13 @@
-//! What a model says of itself: how it was trained, how well it did on unseen classes, and the calibration found on
-//! validation classes for tasks of several shapes.
+//! What a model says of itself: how it was trained, how well it did on unseen classes, and what was found on validation
+//! classes for tasks of several shapes.
 
 use crate::look::Looks;
 use crate::spec::ModelSpec;
 use serde::{Deserialize, Serialize};
-use siskin_calib::{Bin, MeanSpread, Measures, Temperature};
+use siskin_calib::{Bin, MeanSpread, Measures};
 
 /// The format this program writes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The record in the header of a model file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,8 +24,10 @@ pub struct Card {
     pub episodes: u64,
     /// Name and hash of the data it was trained on.
     pub data: String,
+    /// The temperature of its probabilities, one number for tasks of every shape: the one of least NLL on validation classes.
+    pub temperature: f64,
     /// What was found on validation classes, for tasks of several shapes.
-    pub validation: Vec<ShapeCalibration>,
+    pub validation: Vec<ShapeFacts>,
     /// What was measured on test classes.
     pub test: Option<TestFacts>,
     /// What its training images look like; models of earlier versions do not say.
@@ -36,23 +38,51 @@ pub struct Card {
     pub former_hash: Option<String>,
 }
 
-/// Calibration on validation episodes of one shape.
+/// What was found on validation episodes of one shape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ShapeCalibration {
+pub struct ShapeFacts {
     /// Classes of the episodes.
     pub way: usize,
     /// Labelled images of each class.
     pub shot: usize,
     /// Queries of these classes.
     pub queries: usize,
-    /// The temperature of least NLL.
-    pub temperature: Temperature,
-    /// Scores `1 - p` of the true classes at that temperature, thinned: for conformal sets.
+    /// Of a card of format 3, which had one temperature for each shape: that of this shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Scores of the true classes, for sets: the probability of all classes that are more probable. Thinned.
     pub set_scores: Vec<f64>,
-    /// How strange queries of the episode's classes look, thinned: for "none of these".
-    pub novelty: Vec<f64>,
-    /// How well that score tells queries of other classes from them (area under the ROC curve).
-    pub novelty_auroc: f64,
+    /// What the labelled images say of each other; none with one image of each class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOutFacts>,
+    /// For "none of these".
+    pub novelty: NoveltyFacts,
+}
+
+/// What labelled images of validation episodes say of each other: each is predicted without its fold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeftOutFacts {
+    /// Share of them whose most probable class is the true one.
+    pub accuracy: f64,
+    /// As [`ShapeFacts::set_scores`]. Thinned.
+    pub set_scores: Vec<f64>,
+    /// As [`NoveltyFacts::members`]. Thinned.
+    pub members: Vec<f64>,
+}
+
+/// The score that says "none of these" best on validation episodes of one shape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NoveltyFacts {
+    /// What it is called.
+    pub name: String,
+    /// The score is the sum of these facts about a query, each times its weight.
+    pub weights: Vec<(String, f64)>,
+    /// Scores of queries of the episode's classes. Thinned.
+    pub members: Vec<f64>,
+    /// Scores of queries of other classes. Thinned; a card of format 3 has none.
+    pub strangers: Vec<f64>,
+    /// How well the score tells them apart (area under the ROC curve).
+    pub auroc: f64,
 }
 
 /// Accuracy and calibration on episodes of test classes.
@@ -88,6 +118,7 @@ impl Card {
             model,
             episodes,
             data,
+            temperature: 1.0,
             validation: Vec::new(),
             test: None,
             looks: None,
@@ -95,10 +126,10 @@ impl Card {
         }
     }
 
-    /// The calibration of the shape nearest to a task's: `|log way/way'| + |log shot/shot'|` is least.
-    pub fn nearest(&self, way: usize, shot: f64) -> Option<&ShapeCalibration> {
+    /// What was found for the shape nearest to a task's: `|log way/way'| + |log shot/shot'|` is least.
+    pub fn nearest(&self, way: usize, shot: f64) -> Option<&ShapeFacts> {
         let distance =
-            |s: &ShapeCalibration| (s.way as f64 / way as f64).ln().abs() + (s.shot as f64 / shot).ln().abs();
+            |s: &ShapeFacts| (s.way as f64 / way as f64).ln().abs() + (s.shot as f64 / shot).ln().abs();
         self.validation.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))
     }
 }
@@ -106,20 +137,24 @@ impl Card {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use siskin_calib::Optimum;
 
     #[test]
     fn the_nearest_shape_is_found() {
-        let temperature =
-            Temperature { value: 1.0, nll_before: 1.0, nll_after: 1.0, optimum: Optimum::Interior };
-        let shape = |(way, shot)| ShapeCalibration {
+        let novelty = NoveltyFacts {
+            name: String::new(),
+            weights: vec![],
+            members: vec![],
+            strangers: vec![],
+            auroc: 0.5,
+        };
+        let shape = |(way, shot)| ShapeFacts {
             way,
             shot,
             queries: 1,
-            temperature,
+            temperature: None,
             set_scores: vec![],
-            novelty: vec![],
-            novelty_auroc: 0.5,
+            left_out: None,
+            novelty: novelty.clone(),
         };
         let spec = crate::legacy::spec_of_config("").unwrap();
         let mut card = Card::fresh("m".into(), spec, 1, "d".into());

@@ -41,10 +41,37 @@ pub fn from_bytes(bytes: &[u8]) -> Result<(Card, State), String> {
     Ok((parse_card(&record["card"])?, state))
 }
 
-/// A card of the format of today.
+/// A card of the format of today, or of the one before.
 pub fn parse_card(card: &Value) -> Result<Card, String> {
-    check_version(card, card::VERSION)?;
+    let mut card = card.clone();
+    if card["version"] == 3 {
+        of_format_3(&mut card).ok_or("its card is damaged")?;
+    }
+    check_version(&card, card::VERSION)?;
     Card::deserialize(card).map_err(|e| format!("its card is damaged ({e})"))
+}
+
+/// Format 3 had a temperature for each shape, one score for "none of these" and no scores of strangers. Its scores of sets are
+/// `1 - p` of the true class, which is never less than the probability of the classes before it: sets may be wider, not
+/// narrower.
+fn of_format_3(card: &mut Value) -> Option<()> {
+    for shape in card["validation"].as_array_mut()? {
+        let fields = shape.as_object_mut()?;
+        let novelty = serde_json::json!({
+            "name": "1 - largest similarity",
+            "weights": [["distance", 1.0]],
+            "members": fields.remove("novelty")?,
+            "strangers": [],
+            "auroc": fields.remove("novelty_auroc")?,
+        });
+        let temperature = fields.get("temperature")?.get("value")?.clone();
+        fields.insert("novelty".into(), novelty);
+        fields.insert("temperature".into(), temperature);
+    }
+    let fields = card.as_object_mut()?;
+    fields.insert("temperature".into(), 1.0.into());
+    fields.insert("version".into(), card::VERSION.into());
+    Some(())
 }
 
 /// The card of a file without a checksum, whose model is described by the TOML config of its training.
@@ -56,7 +83,7 @@ fn card_of_format_2(record: &Value, state: &State) -> Result<Card, String> {
     let mut card = record.clone();
     let fields = card.as_object_mut().ok_or("its card is damaged")?;
     fields.remove("config");
-    fields.insert("version".into(), card::VERSION.into());
+    fields.insert("version".into(), 3.into());
     fields.insert("former_hash".into(), former_hash.into());
     fields.insert("model".into(), serde_json::to_value(spec).map_err(|e| e.to_string())?);
     parse_card(&card)
@@ -68,7 +95,7 @@ fn check_version(card: &Value, wanted: u32) -> Result<(), String> {
         found => {
             let found = found.map_or("unknown".into(), |v| v.to_string());
             Err(format!(
-                "its card has the format {found}, this program reads {} and 2. Export the model again from its run: \
+                "its card has the format {found}, this program reads {}, 3 and 2. Export the model again from its run: \
                  siskin export RUN --out FILE",
                 card::VERSION
             ))

@@ -20,7 +20,7 @@ mod spec;
 pub mod tensors;
 mod view;
 
-pub use card::{Card, ShapeCalibration, TestFacts};
+pub use card::{Card, LeftOutFacts, NoveltyFacts, ShapeFacts, TestFacts};
 pub use embed::embed;
 pub use error::{Error, Result};
 pub use look::{Look, Looks, Mismatch};

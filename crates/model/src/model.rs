@@ -234,7 +234,7 @@ fn kept_card(path: &Path, origin: &str, fresh: Card) -> Result<Card> {
             let value: Value = serde_json::from_slice(&json).map_err(|e| named(e.to_string()))?;
             // A card of an earlier format is measured again by the next export.
             let kept = match value["version"].as_u64() {
-                Some(2) => return Ok(fresh),
+                Some(2 | 3) => return Ok(fresh),
                 _ => file::parse_card(&value).map_err(named)?,
             };
             let same = kept.episodes == fresh.episodes && kept.model == fresh.model;

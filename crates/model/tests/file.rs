@@ -56,7 +56,7 @@ fn a_changed_byte_anywhere_is_found() {
 fn other_formats_are_refused_with_what_to_do() {
     let bytes = embedded().to_bytes().unwrap();
     let newer = with_header(&bytes, |header| {
-        let header = header.replace("\\\"version\\\":3", "\\\"version\\\":4");
+        let header = header.replace("\\\"version\\\":4", "\\\"version\\\":9");
         header.replace("\\\"checksum\\\"", "\\\"checksun\\\"")
     });
     let error = Model::from_bytes(&newer, "newer").err().unwrap().to_string();
@@ -66,11 +66,46 @@ fn other_formats_are_refused_with_what_to_do() {
     assert!(error.contains("no model card"), "{error}");
 }
 
-/// The embedded model as format 2 had it: the card with a training config in place of the settings, no checksum.
-fn format_2() -> Vec<u8> {
-    let (record, state) = decode(EMBEDDED[0].1, "siskin-model").unwrap();
+/// The card of the embedded model as format 3 had it: a temperature for each shape.
+fn card_3() -> Value {
+    let (record, _) = decode(EMBEDDED[0].1, "siskin-model").unwrap();
     let mut record: Value = serde_json::from_str(&record.unwrap()).unwrap();
     let mut card = record["card"].take();
+    let fields = card.as_object_mut().unwrap();
+    fields.remove("temperature");
+    fields.insert("version".into(), 3.into());
+    let shape = serde_json::json!([{
+        "way": 5, "shot": 1, "queries": 2000,
+        "temperature": {"value": 0.03, "nll_before": 1.0, "nll_after": 0.1, "optimum": "interior"},
+        "set_scores": [0.01, 0.2], "novelty": [0.1, 0.3], "novelty_auroc": 0.97,
+    }]);
+    fields.insert("validation".into(), shape);
+    card
+}
+
+#[test]
+fn a_card_of_format_3_is_read() {
+    let (_, state) = decode(EMBEDDED[0].1, "siskin-model").unwrap();
+    let record = format!("{{\"checksum\":\"{}\",\"card\":{}}}", siskin_model::seal::ZEROS, card_3());
+    let mut bytes = encode(&state, "siskin-model", &record).unwrap();
+    siskin_model::seal::seal(&mut bytes).unwrap();
+    let model = Model::from_bytes(&bytes, "format 3").unwrap();
+    let (old, shape) = (model.card().clone(), &model.card().validation[0]);
+    assert_eq!((old.version, old.temperature, shape.temperature), (4, 1.0, Some(0.03)));
+    assert_eq!(
+        (shape.set_scores.as_slice(), shape.novelty.members.as_slice()),
+        (&[0.01, 0.2][..], &[0.1, 0.3][..])
+    );
+    assert_eq!((shape.novelty.auroc, shape.novelty.strangers.len()), (0.97, 0));
+    // Written again it has the format of today and says the same.
+    let again = Model::from_bytes(&model.to_bytes().unwrap(), "again").unwrap();
+    assert_eq!((again.card(), again.hash()), (&old, model.hash()));
+}
+
+/// The embedded model as format 2 had it: the card with a training config in place of the settings, no checksum.
+fn format_2() -> Vec<u8> {
+    let (_, state) = decode(EMBEDDED[0].1, "siskin-model").unwrap();
+    let mut card = card_3();
     let fields = card.as_object_mut().unwrap();
     let model = fields.remove("model").unwrap();
     fields.remove("former_hash");
@@ -91,7 +126,7 @@ fn format_2() -> Vec<u8> {
 fn a_file_of_format_2_gives_the_same_features_and_keeps_its_hash_for_older_tasks() {
     let old = Model::from_bytes(&format_2(), "old").unwrap();
     let now = embedded();
-    assert_eq!(old.card().version, 3);
+    assert_eq!(old.card().version, 4);
     let former = old.card().former_hash.clone().unwrap();
     assert!(old.has_hash(&former) && old.has_hash(old.hash()) && former != old.hash());
     let again = Model::from_bytes(&old.to_bytes().unwrap(), "again").unwrap();

@@ -1,8 +1,8 @@
 //! What the card of a model says: measured on the validation and test classes of its run.
 
 use rayon::prelude::*;
-use siskin_adapt::{Card, Look, Looks, Measured, Model, ShapeCalibration, TestFacts, ValidationEpisode};
-use siskin_calib::{Optimum, PAPER_BINS, Reliability, mean_interval95};
+use siskin_adapt::{Card, Look, Looks, Measured, Model, ShapeFacts, TestFacts, ValidationEpisode};
+use siskin_calib::{PAPER_BINS, Reliability, mean_interval95};
 use siskin_data::{Episode, EpisodeClass, EpisodeSpec, Items, ShortClasses, SplitName};
 use siskin_methods::{Features, select};
 use siskin_train::calibration::calibrate;
@@ -10,11 +10,11 @@ use siskin_train::under_test::ModelUnderTest;
 use siskin_train::{evaluate, protocol};
 use std::collections::HashMap;
 
-/// Shapes of tasks that a card has calibrations for: classes, labelled images of each.
+/// Shapes of tasks that a card speaks of: classes, labelled images of each.
 pub const SHAPES: [(usize, usize); 12] =
     [(2, 1), (2, 5), (3, 1), (3, 3), (5, 1), (5, 2), (5, 3), (5, 5), (10, 1), (10, 3), (10, 5), (20, 1)];
-/// Validation queries of each shape, at least.
-const ENOUGH_QUERIES: usize = 2_000;
+/// Validation queries of each shape, at least: half of them to choose by, half to measure.
+const ENOUGH_QUERIES: usize = 4_000;
 /// Queries of each class in them.
 const QUERIES: usize = 5;
 /// Classes in them that are not among the episode's: for "none of these".
@@ -31,32 +31,36 @@ pub fn measure(
     name: &str,
     progress: &mut dyn FnMut(&str),
 ) -> anyhow::Result<Card> {
-    let mut validation = Vec::new();
+    let mut measured = Vec::new();
     for (way, shot) in SHAPES {
-        let Some(measured) = of_shape(run, model, way, shot)? else {
-            progress(&format!("{way} classes, {shot} examples each: the validation classes do not suffice"));
-            continue;
-        };
-        let shape = measured.calibration()?;
-        if shape.temperature.optimum != Optimum::Interior {
-            // Without a mistake among the queries the least NLL is at certainty, which nobody should promise.
-            progress(&format!(
-                "{way} classes, {shot} each: no temperature is best on the validation classes; left out"
-            ));
-            continue;
+        match of_shape(run, model, way, shot)? {
+            Some(shape) => measured.push(shape),
+            None => progress(&format!(
+                "{way} classes, {shot} examples each: the validation classes do not suffice"
+            )),
         }
-        progress(&sentence(&shape));
-        validation.push(shape);
     }
+    let temperature = Measured::temperature(&measured);
+    progress(&format!("temperature of all shapes: {temperature:.3}"));
+    let validation = measured.iter().map(|shape| shape.facts(temperature));
+    let validation = validation.collect::<siskin_adapt::Result<Vec<ShapeFacts>>>()?;
+    validation.iter().for_each(|shape| progress(&sentence(shape)));
     progress("measuring on test classes");
     let (test, looks) = (Some(test_facts(run)?), training_looks(run)?);
-    Ok(Card { name: name.into(), validation, test, looks, ..model.card().clone() })
+    Ok(Card { name: name.into(), temperature, validation, test, looks, ..model.card().clone() })
 }
 
-fn sentence(shape: &ShapeCalibration) -> String {
+fn sentence(shape: &ShapeFacts) -> String {
+    let ShapeFacts { way, shot, queries, novelty, .. } = shape;
+    // 199 scores are kept: the 190th has 5 % of the members above it.
+    let limit = novelty.members.get(189).copied().unwrap_or(f64::INFINITY);
+    let found = novelty.strangers.iter().filter(|s| **s > limit).count() as f64;
     format!(
-        "{} classes, {} each: temperature {:.3}, \"none of these\" AUROC {:.3} ({} queries)",
-        shape.way, shape.shot, shape.temperature.value, shape.novelty_auroc, shape.queries
+        "{way} classes, {shot} each: \"none of these\" by {}, AUROC {:.3}, {:.0} % of strangers at 5 % false alarms \
+         ({queries} queries)",
+        novelty.name,
+        novelty.auroc,
+        100.0 * found / novelty.strangers.len().max(1) as f64,
     )
 }
 
@@ -70,7 +74,23 @@ pub fn of_shape(
     way: usize,
     shot: usize,
 ) -> anyhow::Result<Option<Measured>> {
-    let split = run.data.split(SplitName::Val);
+    let count = ENOUGH_QUERIES.div_ceil(way * QUERIES);
+    let Some(episodes) = episodes(run, SplitName::Val, (way, shot), (count, SEED))? else { return Ok(None) };
+    let parts: Vec<ValidationEpisode> = episodes.into_iter().map(|(_, episode)| episode).collect();
+    Ok(Some(Measured::new(&model.process()?, way, shot, &parts)?))
+}
+
+/// An episode with the items of its support.
+pub type WithItems = (Vec<usize>, ValidationEpisode);
+
+/// Episodes of a split, with strangers; `None` if there are too few classes or images.
+pub fn episodes(
+    run: &ModelUnderTest,
+    name: SplitName,
+    (way, shot): (usize, usize),
+    (count, seed): (usize, u64),
+) -> anyhow::Result<Option<Vec<WithItems>>> {
+    let split = run.data.split(name);
     if split.classes.iter().filter(|m| m.items.len() > shot).count() < way + STRANGERS {
         return Ok(None);
     }
@@ -78,17 +98,18 @@ pub fn of_shape(
         short_classes: ShortClasses::FewerQueries,
         ..EpisodeSpec::fixed(way + STRANGERS, shot, QUERIES)
     };
-    let count = ENOUGH_QUERIES.div_ceil(way * QUERIES) as u64;
-    let episodes = run.data.episodes(SplitName::Val, spec, SEED, count)?;
+    let episodes = run.data.episodes(name, spec, seed, count as u64)?;
     let mut items: Vec<usize> = episodes.iter().flat_map(Episode::items).collect();
     items.sort_unstable();
     items.dedup();
     let features =
         evaluate::embed(run.method.as_ref(), split, &run.data.test_transform, &items)?.into_features()?;
     let row_of: HashMap<usize, usize> = items.iter().enumerate().map(|(row, item)| (*item, row)).collect();
+    let items = |classes: &[EpisodeClass], of: ItemsOf| -> Vec<usize> {
+        classes.iter().flat_map(|class| of(class).iter().copied()).collect()
+    };
     let rows = |classes: &[EpisodeClass], of: ItemsOf| -> Features {
-        let items = classes.iter().flat_map(|class| of(class).iter().map(|item| row_of[item]));
-        select(&features, &items.collect::<Vec<_>>())
+        select(&features, &items(classes, of).iter().map(|item| row_of[item]).collect::<Vec<_>>())
     };
     let labels = |classes: &[EpisodeClass], of: ItemsOf| -> Vec<usize> {
         classes.iter().enumerate().flat_map(|(c, class)| std::iter::repeat_n(c, of(class).len())).collect()
@@ -96,16 +117,16 @@ pub fn of_shape(
     let (support, query): (ItemsOf, ItemsOf) = (|class| &class.support, |class| &class.query);
     let parts = episodes.iter().map(|episode| {
         let (known, others) = episode.classes.split_at(way);
-        ValidationEpisode {
+        let parts = ValidationEpisode {
             support: rows(known, support),
             labels: labels(known, support),
             queries: rows(known, query),
             truth: labels(known, query),
             strangers: rows(others, query),
-        }
+        };
+        (items(known, support), parts)
     });
-    let parts: Vec<ValidationEpisode> = parts.collect();
-    Ok(Some(Measured::new(&model.process()?, way, shot, &parts)?))
+    Ok(Some(parts.collect()))
 }
 
 /// What the training images look like, by a part of them spread over all classes.

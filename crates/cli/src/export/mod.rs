@@ -1,6 +1,6 @@
 //! `siskin export`: a run as one file that can be shipped.
 
-mod card;
+pub mod card;
 
 use crate::data::source::ReadArgs;
 use crate::model::on_data;
@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
   siskin export runs/cub --novelty-scores      which score says \"none of these\" best? Nothing is written
 
 The file holds the weights and hyperparameters, without what only training needs, and a card: data, accuracy and
-calibration on test classes, what training images look like, and temperatures found on validation classes for tasks of
-several shapes. The data of the run must be there. The card is also left in the run folder, so that the folder itself can be
+calibration on test classes, what training images look like, and what sets and \"none of these\" rest on, found on
+validation classes for tasks of several shapes. The data of the run must be there. The card is also left in the run folder, so that the folder itself can be
 given to `siskin adapt`.")]
 pub struct Args {
     /// The run folder that `siskin train` wrote, or a model file to be converted or measured again.
@@ -101,7 +101,12 @@ fn novelty_scores(run: &ModelUnderTest, model: &Model) -> anyhow::Result<()> {
             continue;
         };
         for score in measured.novelty_scores()? {
-            say!("  {:30} AUROC {:.3}   95 % of members below {:7.3}", score.name, score.auroc, score.limit);
+            say!(
+                "  {:20} AUROC {:.3}   {:4.1} % of strangers at 5 % false alarms",
+                score.name,
+                score.auroc,
+                100.0 * score.detection
+            );
         }
     }
     Ok(())

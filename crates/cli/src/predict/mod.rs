@@ -69,7 +69,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let task = TaskClassifier::load(&args.task)?;
     let rules = Rules { level: args.level, abstain: args.abstain, min_probability: args.min_probability };
     let thresholds = task.thresholds(&rules)?;
-    thresholds.notes().iter().for_each(|note| tell!("note: {note}"));
+    let notes = thresholds.notes().iter().map(String::as_str).chain(thresholds.expectation());
+    notes.for_each(|note| tell!("note: {note}"));
     let out = BufWriter::new(std::io::stdout().lock());
     let mut printer: Box<dyn Printer> = match args.format {
         Format::Table => Box::new(table::Table::new(out, rules.level)),

@@ -57,8 +57,17 @@ pub struct Csv<'a> {
 
 impl<'a> Csv<'a> {
     pub fn new(out: Out<'a>, task: &TaskClassifier, explain: bool) -> Csv<'a> {
-        let fixed =
-            ["path", "error", "label", "none_of_these", "probability", "set", "entropy", "latent_variance"];
+        let fixed = [
+            "path",
+            "error",
+            "label",
+            "none_of_these",
+            "probability",
+            "set",
+            "entropy",
+            "latent_variance",
+            "strangers_found",
+        ];
         let mut header: Vec<String> = fixed.map(String::from).to_vec();
         header.extend(explain.then(|| "nearest".to_string()));
         header.extend(task.classes().iter().map(|class| format!("p {class}")));
@@ -85,12 +94,13 @@ impl Printer for Csv<'_> {
             let mut cells = vec![
                 path.clone(),
                 String::new(),
-                row.label.clone(),
+                row.label.clone().unwrap_or_default(),
                 row.none_of_these.to_string(),
-                row.probability.to_string(),
+                row.probability.map(|p| p.to_string()).unwrap_or_default(),
                 row.set.join(";"),
                 row.entropy.to_string(),
                 row.latent_variance.to_string(),
+                row.strangers_found.map(|share| share.to_string()).unwrap_or_default(),
             ];
             let near = |n: &Neighbour| format!("{} ({}) {}", n.example, n.class, n.kernel);
             cells.extend(self.explain.then(|| row.nearest.iter().map(near).collect::<Vec<_>>().join(";")));

@@ -63,10 +63,10 @@ impl Printer for Table<'_> {
             let set = row.set.join(", ");
             writeln!(
                 self.out,
-                "{path:w0$}  {:w1$}  {:>5.1}%  {:w2$}  {:>7.3}  {:>8.3}  {}",
+                "{path:w0$}  {:w1$}  {:>6}  {:w2$}  {:>7.3}  {:>8.3}  {}",
                 answer(row),
-                100.0 * row.probability,
-                clipped(&set, w2),
+                row.probability.map_or("-".into(), |p| format!("{:.1}%", 100.0 * p)),
+                if row.none_of_these { "-".into() } else { clipped(&set, w2) },
                 row.entropy,
                 row.latent_variance,
                 probabilities(row)
@@ -87,7 +87,7 @@ impl Printer for Table<'_> {
 }
 
 fn answer(row: &NamedAnswer) -> String {
-    if row.none_of_these { "none of these".into() } else { row.label.clone() }
+    row.label.clone().unwrap_or_else(|| "none of these".into())
 }
 
 fn clipped(text: &str, width: usize) -> String {
@@ -97,11 +97,12 @@ fn clipped(text: &str, width: usize) -> String {
     text.chars().take(width - 1).chain(['…']).collect()
 }
 
-/// The largest probabilities, falling.
+/// The largest probabilities, falling; in brackets where it is none of the classes.
 fn probabilities(row: &NamedAnswer) -> String {
     let mut all = row.probabilities.clone();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let shown: Vec<String> = all.iter().take(SHOWN).map(|(class, p)| format!("{class} {p:.3}")).collect();
     let rest = if all.len() > SHOWN { format!(", {} more", all.len() - SHOWN) } else { String::new() };
-    shown.join(", ") + &rest
+    let text = shown.join(", ") + &rest;
+    if row.none_of_these { format!("(were it one of them: {text})") } else { text }
 }

@@ -20,7 +20,8 @@ fn a_server_makes_tasks_answers_and_remembers() {
     assert_eq!((status, &task["classes"][1]["examples"]), (201, &2.into()), "{task}");
     let predict = format!("/v1/tasks/{}/predict", task["id"].as_str().unwrap());
     let query = drawing(1, -2);
-    let (status, first) = server.ask("POST", &format!("{predict}?explain=1"), IMAGE, query.as_bytes());
+    let (status, first) =
+        server.ask("POST", &format!("{predict}?explain=1&abstain=0"), IMAGE, query.as_bytes());
     assert_eq!(status, 200, "{first}");
     let answer: Value = serde_json::from_str(&first).unwrap();
     assert_eq!(answer["predictions"][0]["label"], "ring");
@@ -59,7 +60,10 @@ fn a_server_makes_tasks_answers_and_remembers() {
     // Killed without warning (drop is kill -9), the task is there again and answers with the same bytes.
     drop(server);
     let server = Server::start(&[], at);
-    assert_eq!(server.ask("POST", &format!("{predict}?explain=1"), IMAGE, query.as_bytes()), (200, first));
+    assert_eq!(
+        server.ask("POST", &format!("{predict}?explain=1&abstain=0"), IMAGE, query.as_bytes()),
+        (200, first)
+    );
     assert_eq!(server.json("GET", "/v1/tasks", "", b"").1["tasks"][0]["name"], "shapes");
     let path = predict.trim_end_matches("/predict");
     assert_eq!(server.ask("DELETE", path, "", b"").0, 204);

@@ -275,6 +275,13 @@ impl GpClassifier {
             .collect())
     }
 
+    /// Latent values at the training points, each without its fold: see [`Posterior::left_out`](crate::posterior::Posterior::left_out).
+    pub fn left_out(&self, folds: &[Vec<usize>]) -> Result<Latent> {
+        let model = self.model()?;
+        let latent = model.adapted.posterior.left_out(&model.adapted.support.task()?, folds)?;
+        Ok(latent.narrowed(model.learned.spread))
+    }
+
     /// The hyperparameters and how they were found.
     pub fn learned(&self) -> Result<&Learned> {
         Ok(&self.model()?.learned)

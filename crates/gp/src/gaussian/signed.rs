@@ -98,6 +98,16 @@ impl SignedBlock {
         })
     }
 
+    /// The block of the positive part of W.
+    pub(crate) fn positive(&self) -> &Block {
+        &self.positive
+    }
+
+    /// `U` with `Sigma = Sigma+ + U'U`, where there are negative sites.
+    pub(crate) fn given_back(&self) -> Option<&Mat<f64>> {
+        self.downdate.as_ref().map(|downdate| &downdate.u)
+    }
+
     /// `R = (K + W^{-1})^{-1} = W - W Sigma W`, [N, N].
     pub fn r(&self) -> Mat<f64> {
         let mut r = self.positive.r();

@@ -4,6 +4,7 @@
 mod direct;
 mod elbo;
 mod episode;
+mod folds;
 mod leave_one_out;
 mod predictive;
 pub mod released;

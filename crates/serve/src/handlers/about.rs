@@ -45,9 +45,10 @@ fn about_model(model: &Model) -> Value {
         "trained_episodes": card.episodes,
         "data": card.data,
         "test": card.test,
+        "temperature": card.temperature,
         "validation": card.validation.iter().map(|shape| json!({
-            "way": shape.way, "shot": shape.shot, "temperature": shape.temperature.value,
-            "novelty_auroc": shape.novelty_auroc,
+            "way": shape.way, "shot": shape.shot, "queries": shape.queries,
+            "novelty_score": shape.novelty.name, "novelty_auroc": shape.novelty.auroc,
         })).collect::<Vec<_>>(),
     })
 }
@@ -63,7 +64,7 @@ pub async fn show(State(app): Shared, path: Id) -> Answer<Json<Value>> {
 }
 
 pub fn about_task(app: &App, entry: &Entry) -> Value {
-    let task = &entry.task;
+    let (task, known) = (&entry.task, entry.task.calibration());
     let count = |c: usize| task.labels().iter().filter(|&&label| label == c).count();
     let classes = task.classes().iter().enumerate();
     json!({
@@ -74,10 +75,17 @@ pub fn about_task(app: &App, entry: &Entry) -> Value {
         "created": entry.created,
         "classes": classes.map(|(c, name)| json!({"name": name, "examples": count(c)})).collect::<Vec<_>>(),
         "calibration": {
-            "temperature": task.calibration().temperature,
-            "origin": task.calibration().origin,
-            "held_out": task.calibration().held_out.map(|(right, of)| json!({"right": right, "of": of})),
-            "said": task.calibration().sentence(),
+            "temperature": known.temperature,
+            "caution": known.caution,
+            "validation": known.validation.as_ref().map(|shape| json!({
+                "way": shape.way, "shot": shape.shot, "queries": shape.queries,
+            })),
+            "left_out": known.left_out.as_ref().map(|left_out| json!({
+                "right": left_out.right, "of": left_out.of, "expected": left_out.expected,
+            })),
+            "contradicted": known.contradicted(),
+            "other_kind": known.other_kind,
+            "said": known.sentence(),
         },
     })
 }

@@ -108,8 +108,8 @@ async fn make(
 ) -> Answer<(Arc<Entry>, Option<Mismatch>)> {
     let network = &app.models[model];
     let decoding: f64 = asked.given.iter().map(|g| image_seconds(network, &g.bytes)).sum();
-    // The fit, and about as many fits again for what is left out.
-    let mut job = app.work.job(decoding + 5.0 * shape.fit_seconds());
+    // The fit, and about as much again for what is left out.
+    let mut job = app.work.job(decoding + 2.0 * shape.fit_seconds());
     let mut examples = Vec::with_capacity(asked.given.len());
     for Given { name, class, bytes } in asked.given {
         let app = app.clone();

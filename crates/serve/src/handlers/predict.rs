@@ -88,9 +88,9 @@ pub async fn predict(
     }
     drop(read.room);
     let warnings = warnings(app.models[entry.model].mismatch(&looks));
-    Ok(Json(json!({
-        "task": id, "predictions": predictions, "notes": thresholds.notes(), "warnings": warnings,
-    })))
+    let notes: Vec<&str> =
+        thresholds.notes().iter().map(String::as_str).chain(thresholds.expectation()).collect();
+    Ok(Json(json!({ "task": id, "predictions": predictions, "notes": notes, "warnings": warnings })))
 }
 
 /// Some images of a request.

@@ -1,9 +1,11 @@
 // How an answer is shown.
 function said(row) {
+  const found = row.strangers_found === null ? "" : ` · about ${(100 * row.strangers_found).toFixed(0)} % of strangers are noticed`;
+  if (row.none_of_these) return "It looks unlike every class. The grey bars are what it would be, were it one of them." + found;
   const n = Object.keys(row.probabilities).length;
   const doubt = row.entropy / Math.log(n);
   const set = row.set.length === 1 ? `only “${row.set[0]}” is possible` : `possible: ${row.set.join(", ")}`;
-  return `${set} (at 90 %) · doubt ${(100 * doubt).toFixed(0)} % of the most · latent variance ${row.latent_variance.toFixed(2)}`;
+  return `${set} (at 90 %) · doubt ${(100 * doubt).toFixed(0)} % of the most · latent variance ${row.latent_variance.toFixed(2)}${found}`;
 }
 function showBars(into, row) {
   const names = Object.keys(row.probabilities);
@@ -12,6 +14,7 @@ function showBars(into, row) {
       make("span", { className: "track" }, make("i")), make("span", { className: "value" })]));
     into.dataset.names = names.join("\n");
   }
+  into.classList.toggle("none", row.none_of_these);
   names.forEach((name, k) => {
     const [label, track, value] = [0, 1, 2].map((j) => into.children[3 * k + j]);
     label.classList.toggle("in", row.set.includes(name));

@@ -1,0 +1,66 @@
+//! Unequal numbers of examples: does a class with many pull the queries of one with few that looks like it?
+
+use super::{Bench, SEED};
+use crate::export::card::episodes;
+use siskin_adapt::{Features, Rules, ValidationEpisode};
+use siskin_data::SplitName;
+use siskin_methods::select;
+
+/// Classes that the two most alike are chosen from.
+const CHOICE: usize = 10;
+
+/// Numbers of examples of the two classes.
+const COUNTS: [(usize, usize); 6] = [(20, 20), (20, 1), (15, 15), (15, 1), (5, 5), (5, 1)];
+
+/// A line for each pair of numbers that the data have.
+pub fn print(bench: &Bench<'_>, tasks: usize) -> anyhow::Result<()> {
+    say!("two look-alike classes: queries of the first named the second, and the second the first");
+    for (first, second) in COUNTS {
+        let Some(found) = episodes(bench.run, SplitName::Test, (CHOICE, first), (tasks, SEED))? else {
+            continue;
+        };
+        let (mut wrong, mut of) = ([0usize; 2], [0usize; 2]);
+        for (items, episode) in &found {
+            let pair = alike(episode);
+            let rows = |labels: &[usize], most: [usize; 2]| -> Vec<usize> {
+                let rows = |k: usize| (0..labels.len()).filter(move |&i| labels[i] == pair[k]).take(most[k]);
+                rows(0).chain(rows(1)).collect()
+            };
+            let side = |class: usize| usize::from(class == pair[1]);
+            let support = rows(&episode.labels, [first, second]);
+            let labels: Vec<usize> = support.iter().map(|&i| side(episode.labels[i])).collect();
+            let own: Vec<usize> = support.iter().map(|&i| items[i]).collect();
+            let (task, _) = bench.adapt(&own, &select(&episode.support, &support), &labels, 2)?;
+            let queries = rows(&episode.truth, [usize::MAX; 2]);
+            let thresholds = task.thresholds(&Rules { abstain: 0.0, ..Rules::default() })?;
+            let answers = task.answer(&select(&episode.queries, &queries), &thresholds)?;
+            for (answer, &query) in answers.iter().zip(&queries) {
+                let truth = side(episode.truth[query]);
+                of[truth] += 1;
+                wrong[truth] += usize::from(answer.label != truth);
+            }
+        }
+        let share = |k: usize| 100.0 * wrong[k] as f64 / of[k].max(1) as f64;
+        say!(
+            "{first:>2} : {second:<2}        {:5.1} %  {:5.1} %   ({} queries)",
+            share(0),
+            share(1),
+            of[0] + of[1]
+        );
+    }
+    Ok(())
+}
+
+/// The two classes whose mean features have the largest cosine.
+fn alike(episode: &ValidationEpisode) -> [usize; 2] {
+    let Features { values, dim, .. } = &episode.support;
+    let mut means = vec![vec![0.0; *dim]; CHOICE];
+    for (row, &label) in values.chunks_exact(*dim).zip(&episode.labels) {
+        let length = row.iter().map(|v| v * v).sum::<f64>().sqrt().max(1e-12);
+        means[label].iter_mut().zip(row).for_each(|(mean, v)| *mean += v / length);
+    }
+    let dot = |a: usize, b: usize| means[a].iter().zip(&means[b]).map(|(x, y)| x * y).sum::<f64>();
+    let cosine = |a: usize, b: usize| dot(a, b) / (dot(a, a) * dot(b, b)).sqrt().max(1e-12);
+    let pairs = (0..CHOICE).flat_map(|a| (a + 1..CHOICE).map(move |b| [a, b]));
+    pairs.max_by(|p, q| cosine(p[0], p[1]).total_cmp(&cosine(q[0], q[1]))).unwrap_or([0, 1])
+}
