@@ -5,17 +5,16 @@ use rand::RngExt;
 use siskin_random::stream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-/// An input may take so long.
-const SLOW: Duration = Duration::from_secs(5);
+/// An input may take so many seconds of CPU time: a busy machine must not make it look slow.
+const SLOW: f64 = 5.0;
 
-/// Damages the seeds of a target for so long; prints its row. How many failed: panicked, or took longer than 5 s. The input under
-/// way is in the file `last`.
-pub fn campaign(target: &Target, seconds: Duration, last: &Path) -> usize {
+/// Damages the seeds of a target for so many seconds of CPU time; prints its row. How many failed: panicked, or took longer than
+/// 5 s. The input under way is in the file `last`.
+pub fn campaign(target: &Target, seconds: f64, last: &Path) -> usize {
     let seeds = (target.seeds)();
-    let (start, mut tried, mut failed, mut slowest) = (Instant::now(), 0u64, 0, Duration::ZERO);
-    while start.elapsed() < seconds || tried < seeds.len() as u64 {
+    let (mut spent, mut tried, mut failed, mut slowest) = (0.0, 0u64, 0, 0.0f64);
+    while spent < seconds || tried < seeds.len() as u64 {
         let bytes = match seeds.get(tried as usize) {
             Some(seed) => seed.clone(),
             None => damaged(&seeds, target.name, tried),
@@ -24,28 +23,27 @@ pub fn campaign(target: &Target, seconds: Duration, last: &Path) -> usize {
         if std::fs::write(last, &bytes).is_err() {
             eprintln!("cannot write {}", last.display());
         }
-        let begun = Instant::now();
-        let panicked = catch_unwind(AssertUnwindSafe(|| (target.run)(&bytes))).is_err();
-        let took = begun.elapsed();
+        let (outcome, took) = siskin_cpu::time(|| catch_unwind(AssertUnwindSafe(|| (target.run)(&bytes))));
+        let (panicked, took) = (outcome.is_err(), took.busy());
         slowest = slowest.max(took);
+        spent += took;
         tried += 1;
         if panicked || took > SLOW {
             failed += 1;
             println!(
                 "    FAILED ({}): {}",
                 if panicked { "panic" } else { "slow" },
-                keep(last, failed).display()
+                keep(last, target.name, failed).display()
             );
         }
     }
-    let (took, slowest) = (start.elapsed().as_secs_f64(), slowest.as_secs_f64());
-    println!("{:14} {tried:9} {failed:7} {took:9.1}  {:.1} ms", target.name, 1e3 * slowest);
+    println!("{:14} {tried:9} {failed:7} {spent:9.1}  {:.1} ms", target.name, 1e3 * slowest);
     failed
 }
 
 /// Keeps the input that failed.
-fn keep(last: &Path, number: usize) -> PathBuf {
-    let kept = last.with_extension(format!("failed-{number}"));
+fn keep(last: &Path, target: &str, number: usize) -> PathBuf {
+    let kept = last.with_extension(format!("{target}-failed-{number}"));
     let _ = std::fs::copy(last, &kept);
     kept
 }

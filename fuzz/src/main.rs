@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo build --release --workspace
-//! target/release/siskin-fuzz 60             # every target, 60 s each
+//! target/release/siskin-fuzz 60             # every target, 60 s of CPU time each
 //! target/release/siskin-fuzz 900 task model # these
 //! target/release/siskin-fuzz seeds FOLDER   # a folder of whole inputs for each target, for other fuzzers
 //! ```
@@ -11,7 +11,6 @@
 //! (memory, stack) is left in the file that is named at the start.
 
 use siskin_fuzz::{TARGETS, Target, campaign, find};
-use std::time::Duration;
 
 fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -20,7 +19,7 @@ fn main() -> std::process::ExitCode {
     {
         return write_seeds(std::path::Path::new(folder));
     }
-    let seconds = arguments.first().and_then(|s| s.parse().ok()).map(Duration::from_secs_f64);
+    let seconds = arguments.first().and_then(|s| s.parse::<f64>().ok());
     let named: Option<Vec<&Target>> = arguments.iter().skip(1).map(|name| find(name)).collect();
     let (Some(seconds), Some(named)) = (seconds, named) else {
         let names: Vec<&str> = TARGETS.iter().map(|t| t.name).collect();
