@@ -42,6 +42,8 @@ pub struct QueryGradient {
     pub dastar: Mat<f64>,
     /// With respect to the temperature, at fixed kernels and prior means.
     pub dtau: f64,
+    /// How far the inference on the support was from rest, as in [`Gradient`].
+    pub residual: Option<f64>,
 }
 
 impl Query {
@@ -85,6 +87,7 @@ impl QueryGradient {
             da: Mat::zeros(n, c),
             dastar: Mat::zeros(q, c),
             dtau: 0.0,
+            residual: None,
         }
     }
 
@@ -99,6 +102,7 @@ impl QueryGradient {
             da: self.da * scale,
             dastar: self.dastar * scale,
             dtau: factor * self.dtau,
+            residual: self.residual,
         }
     }
 
@@ -135,6 +139,7 @@ impl QueryGradient {
             da: support.da,
             dastar: astar * Scale(1.0 / tau),
             dtau: support.dtau + sum_any_order(&mut terms),
+            residual: support.residual,
         }
     }
 }

@@ -104,7 +104,7 @@ impl Task {
                 -(through_k + through_a) / self.tau
             })
             .collect();
-        Gradient { value, dk, da, dtau: sum_any_order(&mut terms) }
+        Gradient { value, dk, da, dtau: sum_any_order(&mut terms), residual: None }
     }
 }
 
@@ -142,6 +142,9 @@ pub struct Gradient {
     pub da: Mat<f64>,
     /// `dL/dtau` at fixed K and a.
     pub dtau: f64,
+    /// How far the inference was from rest: what its last step moved, relative to the largest value. None where it has no
+    /// steps.
+    pub residual: Option<f64>,
 }
 
 impl Gradient {
@@ -153,6 +156,7 @@ impl Gradient {
             dk: self.dk.into_iter().map(|k| k * scale).collect(),
             da: self.da * scale,
             dtau: factor * self.dtau,
+            residual: self.residual,
         }
     }
 }

@@ -56,7 +56,7 @@ impl ModelUnderTest {
         let config = change(trained.clone())?;
         let data = RunData::open(&config, channels(&config), opener)?;
         // Other data may be asked for by a setting; other data under the same name are a mistake.
-        if config.data == trained.data && position.data != data.hash {
+        if config.data.names_the_same(&trained.data) && position.data != data.hash {
             let why = format!(
                 "it was trained on data {}, but what `data.train` and `data.transfer` name is now {}: give the same data, or \
                  choose other data by --set data.train=...",

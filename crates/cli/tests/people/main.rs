@@ -7,3 +7,4 @@ mod hostile;
 mod kinds;
 mod served;
 mod server;
+mod traps;

@@ -203,15 +203,26 @@ mod tests {
         (mu, sigma, kl)
     }
 
+    /// A kernel matrix and sites of both signs, of 28 numbers in -1..1. Negative precisions are down to `least` of that at which
+    /// one site alone could make the precision indefinite, `1 / |K|`.
+    fn problem(numbers: &[f64], scale: f64, least: f64) -> (Mat<f64>, Vec<f64>) {
+        let n = 4;
+        let x = Mat::from_fn(n, n, |i, j| numbers[4 * i + j]);
+        let k = product(x.as_ref(), x.transpose()) + Mat::<f64>::identity(n, n) * faer::Scale(0.2);
+        let k = k * faer::Scale(scale);
+        let largest = *k.self_adjoint_eigenvalues(faer::Side::Lower).unwrap().last().unwrap();
+        let site = |u: &f64| if *u < 0.0 { least * u / largest } else { 3.0 * u };
+        (k, numbers[16..20].iter().map(site).collect())
+    }
+
     proptest! {
+        /// `K^{-1} >= 1 / |K|`, so with these sites the precision is positive definite and there must be a block.
         #[test]
         fn agrees_with_the_literal_formulas(numbers in prop::collection::vec(-1.0..1.0f64, 28), scale in 0.1..10.0f64) {
             let n = 4;
-            let x = Mat::from_fn(n, n, |i, j| numbers[4 * i + j]);
-            let k = (product(x.as_ref(), x.transpose()) + Mat::<f64>::identity(n, n) * faer::Scale(0.2)) * faer::Scale(scale);
-            let w: Vec<f64> = numbers[16..20].iter().map(|u| if *u < 0.0 { 0.2 * u / scale } else { 3.0 * u }).collect();
+            let (k, w) = problem(&numbers, scale, 0.9);
             let (b, a) = (&numbers[20..24], &numbers[24..28]);
-            let Ok(got) = SignedBlock::new(&k, &w, b, a) else { return Ok(()) };
+            let got = SignedBlock::new(&k, &w, b, a).unwrap();
             let (mu, sigma, kl) = literal(&k, &w, b, a);
             let precision = sigma.partial_piv_lu().solve(Mat::<f64>::identity(n, n));
             let size = sigma.norm_max() * precision.norm_max();
@@ -230,6 +241,23 @@ mod tests {
             for i in 0..n {
                 prop_assert!((drop[i] - want[(i, i)]).abs() < 1e-10 * size * scale);
             }
+        }
+    }
+
+    proptest! {
+        /// Sites up to eight times as negative: an error exactly where the literal precision has a negative eigenvalue.
+        #[test]
+        fn there_is_a_block_exactly_where_the_precision_is_positive_definite(
+            numbers in prop::collection::vec(-1.0..1.0f64, 28), scale in 0.1..10.0f64,
+        ) {
+            let (k, w) = problem(&numbers, scale, 8.0);
+            let inverse = k.partial_piv_lu().inverse();
+            let precision = Mat::from_fn(4, 4, |i, j| inverse[(i, j)] + if i == j { w[i] } else { 0.0 });
+            let least = precision.self_adjoint_eigenvalues(faer::Side::Lower).unwrap()[0];
+            // Within rounding of zero either answer is right.
+            prop_assume!(least.abs() > 1e-10 * precision.norm_max());
+            let block = SignedBlock::new(&k, &w, &numbers[20..24], &numbers[24..28]);
+            prop_assert_eq!(block.is_ok(), least > 0.0, "least eigenvalue {}", least);
         }
     }
 

@@ -131,7 +131,7 @@ impl LabelRegression {
     pub fn log_likelihood(&self) -> Gradient {
         let points = self.classes[0].alpha.len() as f64;
         let LossGradient { value, dk, da, .. } = self.loss_gradient();
-        Gradient { value, dk, da, dtau: 0.0 }.times(-points * self.classes.len() as f64)
+        Gradient { value, dk, da, dtau: 0.0, residual: None }.times(-points * self.classes.len() as f64)
     }
 
     /// Latent mean `m = a* + k*' alpha` and variance `k** - |L^-1 k*|^2` at Q new points; the target's variance is larger by the noise.

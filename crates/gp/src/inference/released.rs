@@ -135,17 +135,18 @@ impl ReleasedPosterior {
 
     /// The Cholesky factor of [`Self::joint`]; where that is singular, with jitter as the released code adds it.
     pub fn joint_factor(&self, query: &Query, class: usize, own: &Mat<f64>) -> Result<Mat<f64>> {
-        jittered_cholesky(self.joint(query, class, own))
+        jittered_cholesky(self.joint(query, class, own), 1.0)
     }
 }
 
-/// The factor of a covariance; where it is singular, with 1e-6 times 1, 10, ... on its diagonal, as the released code does.
-pub(crate) fn jittered_cholesky(covariance: Mat<f64>) -> Result<Mat<f64>> {
+/// The factor of a covariance in units of f / `tau`; where it is singular, with 1e-6 times 1, 10, ... (of f^2) on its diagonal, as
+/// the released code does.
+pub(crate) fn jittered_cholesky(covariance: Mat<f64>, tau: f64) -> Result<Mat<f64>> {
     let first = cholesky(covariance.clone(), "the predictive covariance");
     (0..8).fold(first, |found, power| {
         found.or_else(|_| {
             let mut with = covariance.clone();
-            let jitter = 1e-6 * 10f64.powi(power);
+            let jitter = 1e-6 * 10f64.powi(power) / (tau * tau);
             (0..with.nrows()).for_each(|i| with[(i, i)] += jitter);
             cholesky(with, "the predictive covariance")
         })

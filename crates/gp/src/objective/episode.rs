@@ -4,7 +4,6 @@ use faer::Mat;
 
 use super::released::{Carry, Draw, released};
 use super::{bound, direct, natural_bound, predictive};
-use crate::Result;
 use crate::hyper::HyperGradient;
 use crate::inference::exact::LabelRegression;
 use crate::inference::gibbs::Sampler;
@@ -13,6 +12,7 @@ use crate::inference::natural::NaturalOptions;
 use crate::quadrature::Precision;
 use crate::query::Labelled;
 use crate::support::Support;
+use crate::{Gradient, Result};
 
 /// What to maximise.
 #[derive(Debug, Clone)]
@@ -87,8 +87,9 @@ pub struct EpisodeGradient {
     pub features: Mat<f64>,
     /// Its gradient in the hyperparameters.
     pub hyper: HyperGradient,
-    /// False if an inference asked to converge did not: the value stands, the gradient is approximate.
-    pub converged: bool,
+    /// How far the inference was from rest, as in [`crate::Gradient`]. The gradient of [`Objective::Natural`] is that of its
+    /// rest: it is approximate by as much. Other gradients are those of the steps that were taken.
+    pub residual: Option<f64>,
     /// The state [`Objective::Released`] hands to the next episode.
     pub carry: Option<Carry>,
 }
@@ -107,15 +108,10 @@ impl Objective {
             &Objective::Direct { steps, precision } => {
                 points.through_kernel(|task| direct(task, Stop::Steps(steps), precision))
             }
-            &Objective::Natural(options) => {
-                let mut converged = true;
-                let found = points.through_kernel(|task| {
-                    let (gradient, fit) = natural_bound(task, options)?;
-                    converged = fit.converged || options.tolerance == 0.0;
-                    Ok(gradient)
-                })?;
-                Ok(EpisodeGradient { converged, ..found })
-            }
+            &Objective::Natural(options) => points.through_kernel(|task| {
+                let (gradient, fit) = natural_bound(task, options)?;
+                Ok(Gradient { residual: Some(fit.residual), ..gradient })
+            }),
             Objective::Released { carry, draw, steps } => {
                 let mut next = None;
                 let found = points.through_kernel(|task| {
@@ -148,6 +144,23 @@ mod tests {
     use crate::inference::Inference;
     use crate::inference::gibbs::{Chains, SampledLikelihood};
     use crate::kernels::{Kernel, Rbf, softplus_slope};
+
+    #[test]
+    fn the_residual_tells_how_far_from_rest_an_inference_ended() {
+        let x = Mat::from_fn(6, 2, |i, j| if i % 2 == j { 2.0 + 0.1 * i as f64 } else { -1.0 });
+        let hyper = Hyper { kernel: Kernel::new(Rbf).normalised(), mean: 0.0, tau: 0.3 };
+        let points = Support::new(x.as_ref(), &[0, 1, 0, 1, 0, 1], hyper.prior(2)).unwrap();
+        let residual = |objective: Objective| objective.value_and_gradient(&points).unwrap().residual;
+        let natural = |max_steps| {
+            let precision = Precision::Standard;
+            residual(Objective::Natural(NaturalOptions { max_steps, tolerance: 0.0, precision })).unwrap()
+        };
+        let sweeps = |steps| residual(Objective::Collapsed(Stop::Steps(steps))).unwrap();
+        for of in [&natural as &dyn Fn(usize) -> f64, &sweeps] {
+            assert!(of(1) > 0.05 && of(4) < of(1) && of(200) < 1e-3, "{} {} {}", of(1), of(4), of(200));
+        }
+        assert_eq!(residual(Objective::LabelRegression { noise: 0.1 }), None);
+    }
 
     /// Samples are constants for the gradient, so its check against differences is in [`crate::inference::gibbs`]; here the way from
     /// there through the kernel, at a fixed task.

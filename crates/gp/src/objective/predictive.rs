@@ -130,7 +130,8 @@ mod tests {
     }
 
     fn support(got: &QueryGradient) -> Gradient {
-        Gradient { value: got.value, dk: got.dk.clone(), da: got.da.clone(), dtau: got.dtau }
+        let residual = got.residual;
+        Gradient { value: got.value, dk: got.dk.clone(), da: got.da.clone(), dtau: got.dtau, residual }
     }
 
     const FINE: Precision = Precision::Fine;

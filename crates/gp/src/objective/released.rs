@@ -224,6 +224,27 @@ mod tests {
         }
     }
 
+    /// The released code adds 1e-6 to the diagonal while an eigenvalue is below that: once or twice where K has no full rank. Here
+    /// no inverse of K is formed and nothing is added. What that leaves of a difference:
+    #[test]
+    fn the_jitter_that_is_left_out_changes_the_sixth_digit() {
+        for (rank, tau) in [(3, 1.0), (3, 0.2), (9, 0.2)] {
+            let task = ranked_task(8, 3, rank, tau, -0.5, 5);
+            let mut rng = ChaCha8Rng::seed_from_u64(5);
+            let (carry, draw) = (Carry::first(8, 3, &mut rng), Draw::new(8, 3, &mut rng));
+            let at = |jitter: f64| {
+                let k = task.k().iter().map(|k| k + Mat::<f64>::identity(8, 8) * faer::Scale(jitter));
+                let task = Task::new(k.collect(), task.y().to_vec(), task.a().clone(), tau).unwrap();
+                released(&task, &carry, &draw, 2).unwrap().0
+            };
+            let (without, with) = (at(0.0), at(2e-6));
+            let change = (with.value / without.value - 1.0).abs();
+            assert!(change > 0.0 && change < 2e-5, "rank {rank}, tau {tau}: {change:e}");
+            let apart = (&with.dk[0] - &without.dk[0]).norm_max() / without.dk[0].norm_max();
+            assert!(apart < 1e-4, "rank {rank}, tau {tau}: {apart:e}");
+        }
+    }
+
     #[test]
     fn the_lost_factor_is_there() {
         // For large T all orders reach one fixed point; there the released value exceeds the true ELBO by (1 - 1/C) sum alpha,

@@ -85,6 +85,7 @@ pub fn released_predictive(task: &Task, episode: ReleasedEpisode<'_>) -> Result<
     // What does not go through the sweeps: the kernel of all rows.
     let mut gradient = task.gradient(value, kbar, Mat::zeros(n, classes));
     gradient.dtau += of_support.dtau;
+    gradient.residual = of_support.residual;
     for c in 0..classes {
         for (i, &row) in support.iter().enumerate() {
             gradient.da[(row, c)] += of_support.da[(i, c)];
@@ -143,7 +144,8 @@ impl Prediction {
         let mean = tmul_vec(&ks, &weights);
         let taken = product(ks.transpose(), rk.as_ref());
         let covariance = Mat::from_fn(n, n, |i, j| k[(i, j)] - 0.5 * (taken[(i, j)] + taken[(j, i)]));
-        let lower = jittered_cholesky(covariance)?;
+        // The released jitter is in units of f.
+        let lower = jittered_cholesky(covariance, tape.tau())?;
         Ok(Self { class, support: support.to_vec(), ks, rk, prior, mean, lower })
     }
 

@@ -27,7 +27,7 @@ impl Support {
             value: gradient.value,
             features: features.pull_back(&zbar),
             hyper,
-            converged: true,
+            residual: gradient.residual,
             carry: None,
         })
     }
@@ -63,7 +63,7 @@ impl Support {
         }
         let hyper = self.hyper_gradient(in_kernel, &[&gradient.da, &gradient.dastar], gradient.dtau);
         let (value, features) = (gradient.value, features.pull_back(&zbar));
-        Ok(EpisodeGradient { value, features, hyper, converged: true, carry: None })
+        Ok(EpisodeGradient { value, features, hyper, residual: gradient.residual, carry: None })
     }
 
     /// Prior means are the same at all points: their slopes are sums over the slopes `da` at the points, tables of [points, C].

@@ -28,10 +28,15 @@ fn predictions(case: &Case<'_>, values: Vec<f64>) -> Result<Predictions, Mismatc
     Predictions::new(values, case.counts("labels")?, case.count("way")?).map_err(refused)
 }
 
+/// `logits [rows][way]`.
+fn logits(case: &Case<'_>) -> Result<Vec<f64>, Mismatch> {
+    case.shaped("logits", &[case.count("rows")?, case.count("way")?])
+}
+
 /// softmax(logits / temperature).
 fn softmax(case: &Case<'_>) -> Result<Predictions, Mismatch> {
     let temperature = case.number("temperature")?;
-    let values = case.values("logits")?.iter().map(|logit| logit / temperature).collect();
+    let values = logits(case)?.iter().map(|logit| logit / temperature).collect();
     predictions(case, Scores { values, way: case.count("way")? }.softmax())
 }
 
@@ -41,6 +46,7 @@ fn measure(case: &Case<'_>) -> Result<Comparison, Mismatch> {
     let found = predicted.probabilities().as_slice();
     compare.close("probs", found, &case.values("probs")?, 1e-8)?;
     let reliability = Reliability::new(&predicted, PAPER_BINS).map_err(refused)?;
+    case.number("ece")?;
     let mut one = |field: &str, found: f64| -> Result<(), Mismatch> {
         match case.has(field) {
             true => compare.close(field, &[found], &[case.number(field)?], TOLERANCE),
@@ -57,7 +63,7 @@ fn measure(case: &Case<'_>) -> Result<Comparison, Mismatch> {
     if case.has("ece_one_vs_rest") {
         let temperature = case.number("temperature")?;
         let sigmoid = |logit: &f64| 1.0 / (1.0 + (-logit / temperature).exp());
-        let sigmoids: Vec<f64> = case.values("logits")?.iter().map(sigmoid).collect();
+        let sigmoids: Vec<f64> = logits(case)?.iter().map(sigmoid).collect();
         let rows = sigmoids.chunks_exact(case.count("way")?);
         let values = rows.flat_map(|row| row.iter().map(|s| s / row.iter().sum::<f64>())).collect();
         let ece = Reliability::new(&predictions(case, values)?, PAPER_BINS).map_err(refused)?.ece();
@@ -75,7 +81,7 @@ fn measure(case: &Case<'_>) -> Result<Comparison, Mismatch> {
 /// The mean over samples of sigma(f_k / t) / sum_c sigma(f_c / t), for `samples [times][way][rows]`.
 fn likelihood(case: &Case<'_>, t: f64) -> Result<Predictions, Mismatch> {
     let (way, rows, times) = (case.count("way")?, case.count("rows")?, case.count("times")?);
-    let samples = case.values("samples")?;
+    let samples = case.shaped("samples", &[times, way, rows])?;
     let mut p = vec![0.0; rows * way];
     for sample in samples.chunks_exact(way * rows) {
         for row in 0..rows {
@@ -97,9 +103,18 @@ fn grid(case: &Case<'_>) -> Result<Comparison, Mismatch> {
         [("min_ece", chosen.by_ece, chosen.by_ece.ece), ("min_mce", chosen.by_mce, chosen.by_mce.mce)]
     {
         let wanted = case.part(field)?;
-        let found = [pair.t1, pair.t2, value];
-        let wanted = [wanted.number("likelihood")?, wanted.number("second")?, wanted.number("value")?];
-        compare.close(field, &found, &wanted, TOLERANCE)?;
+        let (least, next) = (wanted.number("value")?, wanted.number("next_value")?);
+        compare.close(field, &[value], &[least], TOLERANCE)?;
+        let chosen = [wanted.number("likelihood")?, wanted.number("second")?];
+        let at = |[i, j]: [usize; 2]| [temperatures.get(i).copied(), temperatures.get(j).copied()];
+        let index: [usize; 2] = wanted.counts("index")?.try_into().map_err(|_| wanted.unknown("index"))?;
+        if at(index) != chosen.map(Some) {
+            return Err(wanted.unknown("index"));
+        }
+        // Which of two pairs is chosen is rounding where their values differ by no more than that.
+        if next - least > TOLERANCE {
+            compare.close(field, &[pair.t1, pair.t2], &chosen, TOLERANCE)?;
+        }
     }
     let first = temperatures.first().copied().ok_or(Mismatch::Missing { field: "temperatures".into() })?;
     let at = |t1: f64, t2: f64| -> Result<Reliability, Mismatch> {
@@ -141,9 +156,14 @@ fn temperature(case: &Case<'_>) -> Result<Comparison, Mismatch> {
     compare.close("nll", &[nll(&there)], &[case.number("nll")?], TOLERANCE)?;
     let ece = Reliability::new(&there, PAPER_BINS).map_err(refused)?.ece();
     compare.close("ece", &[ece], &[case.number("ece")?], TOLERANCE)?;
+    case.for_information(&["iterations", "lr"]);
+    // A negative temperature turns the order of the classes round, which no temperature of ours does.
+    if case.number("temperature")? < 0.0 {
+        return Ok(compare);
+    }
     let way = case.count("way")?;
-    let ours = Temperature::fit(&case.values("logits")?, &case.counts("labels")?, way).map_err(refused)?;
-    let values = case.values("logits")?.iter().map(|logit| logit / ours.value).collect();
+    let ours = Temperature::fit(&logits(case)?, &case.counts("labels")?, way).map_err(refused)?;
+    let values = logits(case)?.iter().map(|logit| logit / ours.value).collect();
     let least = nll(&predictions(case, Scores { values, way }.softmax())?);
     let above = (least - case.number("nll")?).max(0.0);
     compare.close("nll at our temperature above theirs", &[above], &[0.0], TOLERANCE)?;

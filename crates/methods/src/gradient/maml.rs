@@ -258,17 +258,29 @@ pub(crate) mod tests {
         assert!((slope - of_first).abs() > 0.01 * of_second, "{slope} {of_first}");
     }
 
-    #[test]
-    fn second_order_in_bf16_is_refused_and_first_order_is_not() {
-        let device = DeviceChoice::CpuAt(siskin_nn::Precision::Bf16Emulated);
-        let setup = Setup {
+    fn setup(device: DeviceChoice) -> Setup {
+        Setup {
             architecture: Architecture::Conv4S,
             image_size: 28,
             way: 2,
             base_classes: Some(2),
             seed: 0,
             device,
-        };
+        }
+    }
+
+    #[test]
+    fn the_bias_of_the_head_starts_at_zero_and_its_weights_do_not() {
+        let theta = classifier(&setup(DeviceChoice::Cpu)).unwrap().parameters();
+        // The last numbers are the head: 64 features to 2 classes, then the biases.
+        let (rest, bias) = theta.split_at(theta.len() - 2);
+        assert_eq!(bias, [0.0, 0.0]);
+        assert!(rest[rest.len() - 128..].iter().all(|&w| w != 0.0));
+    }
+
+    #[test]
+    fn second_order_in_bf16_is_refused_and_first_order_is_not() {
+        let setup = setup(DeviceChoice::CpuAt(siskin_nn::Precision::Bf16Emulated));
         let with = |order| Maml::new(&MamlSettings { order, ..MamlSettings::default() }, setup);
         let error = with(MetaGradient::Second).err().unwrap().to_string();
         assert!(error.contains("maml.order") && error.contains("f32"), "{error}");

@@ -1,5 +1,6 @@
 //! A case of a golden file, and the comparison of numbers.
 
+use super::reads::Reads;
 use crate::{Episode, Features, Images};
 use serde_json::Value;
 
@@ -27,6 +28,25 @@ pub enum Mismatch {
         /// Its value.
         value: String,
     },
+    /// A field that no check has looked at.
+    #[error("field `{field}` is not part of this check")]
+    Unread {
+        /// The field.
+        field: String,
+    },
+    /// A nested list of another shape.
+    #[error("field `{field}` is {found:?} and not {wanted:?}")]
+    Shape {
+        /// The field.
+        field: String,
+        /// The lengths of the nested list.
+        found: Vec<usize>,
+        /// What the counts of the case ask for.
+        wanted: Vec<usize>,
+    },
+    /// The check itself broke off.
+    #[error("the check broke off: {0}")]
+    Panicked(String),
     /// Arrays of different sizes.
     #[error("`{field}`: {found} numbers computed, {wanted} in the file")]
     Length {
@@ -112,23 +132,33 @@ impl Comparison {
     }
 }
 
-/// A case, or a part of one.
+/// A case, or a part of one. It remembers which fields were looked at.
 #[derive(Debug, Clone, Copy)]
-pub struct Case<'a>(&'a Value);
+pub struct Case<'a> {
+    json: &'a Value,
+    reads: &'a Reads,
+}
 
 impl<'a> Case<'a> {
     /// The fields of a JSON object.
-    pub fn new(json: &'a Value) -> Case<'a> {
-        Case(json)
+    pub fn new(json: &'a Value, reads: &'a Reads) -> Case<'a> {
+        Case { json, reads }
     }
 
     fn get<T>(&self, field: &str, read: impl FnOnce(&'a Value) -> Option<T>) -> Result<T, Mismatch> {
-        self.0.get(field).and_then(read).ok_or_else(|| Mismatch::Missing { field: field.into() })
+        let value = self.json.get(field);
+        value.into_iter().for_each(|value| self.reads.add(value));
+        value.and_then(read).ok_or_else(|| Mismatch::Missing { field: field.into() })
+    }
+
+    /// Fields that say how the file was made and are compared with nothing.
+    pub fn for_information(&self, fields: &[&str]) {
+        fields.iter().filter_map(|field| self.json.get(field)).for_each(|value| self.reads.add(value));
     }
 
     /// Whether there is such a field.
     pub fn has(&self, field: &str) -> bool {
-        self.0.get(field).is_some_and(|value| !value.is_null())
+        self.json.get(field).is_some_and(|value| !value.is_null())
     }
 
     /// A number.
@@ -171,9 +201,18 @@ impl<'a> Case<'a> {
         })
     }
 
+    /// All numbers of a nested list that must have this shape.
+    pub fn shaped(&self, field: &str, wanted: &[usize]) -> Result<Vec<f64>, Mismatch> {
+        let (values, found) = (self.values(field)?, self.nested_shape(field)?);
+        match found == wanted && values.len() == wanted.iter().product::<usize>() {
+            true => Ok(values),
+            false => Err(Mismatch::Shape { field: field.into(), found, wanted: wanted.to_vec() }),
+        }
+    }
+
     /// A list of counts.
     pub fn counts(&self, field: &str) -> Result<Vec<usize>, Mismatch> {
-        Ok(self.values(field)?.into_iter().map(|value| value as usize).collect())
+        self.get(field, |value| serde_json::from_value(value.clone()).ok())
     }
 
     /// A list of lists of counts.
@@ -183,17 +222,19 @@ impl<'a> Case<'a> {
 
     /// A part with fields of its own.
     pub fn part(&self, field: &str) -> Result<Case<'a>, Mismatch> {
-        self.get(field, |value| value.is_object().then_some(Case(value)))
+        self.get(field, |value| value.is_object().then_some(Case { json: value, reads: self.reads }))
     }
 
     /// A list of parts.
     pub fn list(&self, field: &str) -> Result<Vec<Case<'a>>, Mismatch> {
-        self.get(field, |value| Some(value.as_array()?.iter().map(Case).collect()))
+        self.get(field, |value| {
+            Some(value.as_array()?.iter().map(|json| Case { json, reads: self.reads }).collect())
+        })
     }
 
     /// A value of a field that no check knows.
     pub fn unknown(&self, field: &str) -> Mismatch {
-        let value = self.0.get(field).map_or(String::new(), Value::to_string);
+        let value = self.json.get(field).map_or(String::new(), Value::to_string);
         Mismatch::Unknown { field: field.into(), value }
     }
 
@@ -204,13 +245,20 @@ impl<'a> Case<'a> {
 
     /// The same from another field.
     pub fn episode_of(&self, field: &str) -> Result<Laid, Mismatch> {
-        self.episode_from(self.values(field)?)
+        self.episode_from(self, field)
     }
 
-    /// The same from features that stand elsewhere.
-    pub(crate) fn episode_from(&self, values: Vec<f64>) -> Result<Laid, Mismatch> {
+    /// The same from a field of a part that has its way, shot and query here.
+    pub(crate) fn episode_from(&self, part: &Case<'_>, field: &str) -> Result<Laid, Mismatch> {
         let (way, shot, query) = (self.count("way")?, self.count("shot")?, self.count("query")?);
         let (each, rows) = (shot + query, way * (shot + query));
+        let mut wanted = part.nested_shape(field)?;
+        let outer = wanted.len().min(2);
+        wanted[..outer].copy_from_slice(&[way, each][..outer]);
+        if let (3, true) = (wanted.len(), self.has("dim")) {
+            wanted[2] = self.count("dim")?;
+        }
+        let values = part.shaped(field, &wanted)?;
         let features = Features { rows, dim: values.len() / rows.max(1), values };
         let labels = (0..rows).map(|row| row / each).collect();
         let (support, query) = (0..rows).partition(|row| row % each < shot);

@@ -2,9 +2,10 @@
 
 use super::case::DOUBLE;
 use super::{Case, Comparison, Mismatch};
-use crate::gp::deep_kernel::{GpHead, Slots};
+use crate::gp::deep_kernel::{GpHead, NORM_EPS, Slots};
 use crate::gp::dkt::{DktHead, DktKernel, DktSettings};
 use crate::{Purpose, Rows, Scores, Task};
+use siskin_gp::kernels::softplus;
 
 pub(super) fn check(case: &Case<'_>) -> Result<Comparison, Mismatch> {
     let kernel = match case.text("kernel")? {
@@ -21,6 +22,9 @@ pub(super) fn check(case: &Case<'_>) -> Result<Comparison, Mismatch> {
         noise: case.number("noise")?,
         ..DktSettings::default()
     };
+    if kernel == DktKernel::NormalisedCosine && case.number("norm_eps")? != NORM_EPS {
+        return Err(case.unknown("norm_eps"));
+    }
     let mut head = DktHead::new(&settings, laid.way, laid.features.dim)?;
     // The learned numbers in our order, each with the name of its gradient.
     let mut parts = vec![("mean", "dmean"), ("raw_outputscale", "draw_outputscale")];
@@ -31,6 +35,11 @@ pub(super) fn check(case: &Case<'_>) -> Result<Comparison, Mismatch> {
     let mut learned = Vec::new();
     for (field, _) in &parts {
         learned.extend(case.values(field)?);
+    }
+    for name in ["outputscale", "variance"].into_iter().filter(|name| case.has(name)) {
+        let positive: Vec<f64> =
+            case.values(&format!("raw_{name}"))?.iter().map(|&raw| softplus(raw)).collect();
+        Comparison::default().close(name, &positive, &case.values(name)?, DOUBLE)?;
     }
     if learned.len() != head.learned().len() {
         let (found, wanted) = (head.learned().len(), learned.len());

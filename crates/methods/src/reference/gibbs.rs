@@ -6,7 +6,7 @@ use super::{Case, Comparison, Mismatch};
 use crate::gp::deep_kernel::{matrix, row_major};
 use crate::{Features, Scores};
 use faer::Mat;
-use siskin_gp::inference::gibbs::{LogisticSoftmaxGibbs, OneVsEachGibbs};
+use siskin_gp::inference::gibbs::{LogisticSoftmaxGibbs, OneVsEachGibbs, hermite_rule};
 use siskin_gp::inference::one_vs_each::Differences;
 use siskin_gp::kernels::{AnyForm, Cosine, Kernel, Rbf, softplus_slope};
 use siskin_gp::objective::EpisodeGradient;
@@ -41,9 +41,9 @@ fn check_gradient(
 }
 
 /// One row of a field for each chain.
-fn chains(part: &Case<'_>, field: &str, count: usize) -> Result<Vec<Vec<f64>>, Mismatch> {
-    let values = part.values(field)?;
-    Ok(values.chunks_exact((values.len() / count.max(1)).max(1)).map(<[f64]>::to_vec).collect())
+fn chains(part: &Case<'_>, field: &str, shape: &[usize]) -> Result<Vec<Vec<f64>>, Mismatch> {
+    let values = part.shaped(field, shape)?;
+    Ok(values.chunks_exact(shape[1..].iter().product::<usize>().max(1)).map(<[f64]>::to_vec).collect())
 }
 
 /// All rows of an episode, or its support alone: with prior mean 0 and temperature 1.
@@ -73,7 +73,8 @@ pub(super) fn check_ove(case: &Case<'_>) -> Result<Comparison, Mismatch> {
     let mut compare = Comparison::default();
 
     let marginal = case.part("marginal")?;
-    let omega = chains(&marginal, "omega", count)?;
+    let others = laid.way.saturating_sub(1);
+    let omega = chains(&marginal, "omega", &[count, laid.labels.len() * others])?;
     let found = all.through_kernel(|task| Ok(ove_chains(task, &omega)?.marginal_likelihood()))?;
     check_gradient(&mut compare, &kernel, &marginal, &found)?;
     let task = all.task()?;
@@ -92,8 +93,8 @@ pub(super) fn check_ove(case: &Case<'_>) -> Result<Comparison, Mismatch> {
     let mean: Vec<f64> = (0..laid.way).flat_map(|c| at.iter().map(move |(mean, _)| mean[c])).collect();
     compare.close("conditional_mean", &mean, &case.values("conditional_mean")?, DOUBLE)?;
     if case.has("conditional_cov") {
-        let wanted = case.values("conditional_cov")?;
         let (n, size) = (task.points(), task.points() * laid.way);
+        let wanted = case.shaped("conditional_cov", &[size, size])?;
         // Of each point the covariance of its classes; that between points does not enter anything we compute.
         let place = |i: usize, c: usize, d: usize| (c * n + i) * size + d * n + i;
         let triples: Vec<(usize, usize, usize)> = (0..n)
@@ -105,7 +106,7 @@ pub(super) fn check_ove(case: &Case<'_>) -> Result<Comparison, Mismatch> {
     }
 
     let predictive = case.part("predictive")?;
-    let omega = chains(&predictive, "omega", count)?;
+    let omega = chains(&predictive, "omega", &[count, laid.support.len() * others])?;
     let found = all.through_kernel_given(&laid.support, |task, query, y| {
         ove_chains(task, &omega)?.predictive_likelihood(query, y)
     })?;
@@ -129,6 +130,10 @@ pub(super) fn check_ove(case: &Case<'_>) -> Result<Comparison, Mismatch> {
     compare.close("scores", &row_major(&scores), &predictive.values("scores")?, DOUBLE)?;
     let scores = Scores { values: row_major(&scores), way: laid.way };
     compare.close("probs", &scores.softmax(), &predictive.values("probs")?, DOUBLE)?;
+    let rule = case.part("quadrature")?;
+    let (nodes, weights) = hermite_rule();
+    compare.close("nodes", &nodes, &rule.values("nodes")?, DOUBLE)?;
+    compare.close("weights", &weights, &rule.values("weights")?, DOUBLE)?;
     Ok(compare)
 }
 
@@ -144,8 +149,11 @@ fn one_vs_each(f: &[f64]) -> Vec<f64> {
 
 /// The chains of the logistic-softmax with the file's counts and omega.
 fn ls_chains(task: &Task, part: &Case<'_>, count: usize) -> Result<Vec<LogisticSoftmaxGibbs>, Mismatch> {
-    let (counts, omega) = (chains(part, "counts", count)?, chains(part, "omega", count)?);
     let n = task.points();
+    let shape = [count, task.classes(), n];
+    let (counts, omega) = (chains(part, "counts", &shape)?, chains(part, "omega", &shape)?);
+    // What else the sampler held; the losses do not read it.
+    part.for_information(&["lam", "f"]);
     let of_chain = |(counts, omega): (&Vec<f64>, &Vec<f64>)| {
         let b = (0..task.classes())
             .map(|c| (0..n).map(|i| 0.5 * (f64::from(task.y()[i] == c) - counts[c * n + i])).collect())
@@ -231,7 +239,8 @@ fn normals(
     queries: usize,
     way: usize,
 ) -> Result<Vec<Vec<Vec<Vec<f64>>>>, Mismatch> {
-    let values = part.values("standard_normals")?;
+    let samples = part.nested_shape("standard_normals")?.first().copied().unwrap_or(0);
+    let values = part.shaped("standard_normals", &[samples.max(1), chains, queries, way])?;
     let size = chains * queries * way;
     let list = |chain: usize, i: usize, c: usize| -> Vec<f64> {
         values.iter().skip((chain * queries + i) * way + c).step_by(size.max(1)).copied().collect()

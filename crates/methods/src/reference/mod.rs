@@ -12,11 +12,13 @@ mod maml;
 mod matchingnet;
 mod pretraining;
 mod protonet;
+mod reads;
 mod relationnet;
 mod support_head;
 mod tensors;
 
 pub use case::{Case, Comparison, Mismatch};
+pub use reads::Reads;
 
 /// A check of one case. It returns the largest deviation, relative to the largest entry of its array.
 pub type Check = fn(&Case<'_>) -> Result<Comparison, Mismatch>;
@@ -60,16 +62,35 @@ pub fn check_file(file: &str, text: &str, checks: &[(&str, Check)]) -> Vec<Outco
         Ok(json) => json,
         Err(error) => return failed(Mismatch::NoJson(error.to_string())),
     };
-    let whole = Case::new(&json);
-    let cases = match whole.list("cases") {
-        Ok(cases) if !cases.is_empty() => cases,
-        Ok(_) => return failed(Mismatch::Missing { field: "cases".into() }),
-        Err(why) => return failed(why),
+    let reads = Reads::default();
+    let whole = Case::new(&json, &reads);
+    // Values of another precision would need other tolerances.
+    if !whole.text("dtype").is_ok_and(|dtype| dtype.starts_with("float64")) {
+        return failed(whole.unknown("dtype"));
+    }
+    let cases = match (whole.list("cases"), &json["cases"]) {
+        (Ok(cases), serde_json::Value::Array(jsons)) if !cases.is_empty() => cases.into_iter().zip(jsons),
+        _ => return failed(Mismatch::Missing { field: "cases".into() }),
     };
-    let outcome = |case: &Case<'_>| Outcome {
+    let outcome = |(case, json): (Case<'_>, &serde_json::Value)| Outcome {
         file: file.into(),
         case: case.text("name").unwrap_or("(no name)").into(),
-        result: check(case).map(|comparison| comparison.worst()),
+        result: checked(*check, &case, &reads, json),
     };
-    cases.iter().map(outcome).collect()
+    cases.map(outcome).collect()
+}
+
+/// The outcome of a check that has looked at every field. A check that breaks off, e.g. at a list that is too short, has failed.
+fn checked(check: Check, case: &Case<'_>, reads: &Reads, json: &serde_json::Value) -> Result<f64, Mismatch> {
+    let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(case)));
+    let comparison = run.map_err(|payload| {
+        let text = payload.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| text.to_string()));
+        Mismatch::Panicked(text.unwrap_or_default())
+    })??;
+    case.text("name")?;
+    match reads.first_unread(json) {
+        Some(field) => Err(Mismatch::Unread { field }),
+        None => Ok(comparison.worst()),
+    }
 }

@@ -43,8 +43,9 @@ fn compared<H: BaseClassifier>(
     head: &H,
     gradients_of: impl FnOnce(&H, &Gradients) -> Vec<(&'static str, Vec<f64>)>,
 ) -> Result<Comparison, Mismatch> {
-    let (values, labels) = (case.values("features")?, case.counts("labels")?);
-    let shape = [labels.len(), values.len() / labels.len().max(1)];
+    let labels = case.counts("labels")?;
+    let shape = [labels.len(), case.count("dim")?];
+    let values = case.shaped("features", &shape)?;
     let x = tensor(&values, shape, device).require_grad();
     let mut compare = Comparison::default();
     let scores = head.scores(x.clone());

@@ -11,6 +11,8 @@ pub enum Notice {
     KernelIsConstant,
     /// A learned scalar stands at its bound.
     AtBound(&'static str),
+    /// Inference in training ends far from rest.
+    FarFromRest,
 }
 
 impl fmt::Display for Notice {
@@ -28,6 +30,10 @@ impl fmt::Display for Notice {
                 f,
                 "the scalar {name} stands at its bound. A lower train.kernel_learning_rate or another starting value helps"
             ),
+            Notice::FarFromRest => f.write_str(
+                "inference in training does not converge: its last step still moves by more than a tenth of the largest value \
+                 (`residual` in metrics.jsonl). More cdkt.steps help",
+            ),
         }
     }
 }
@@ -36,6 +42,15 @@ impl fmt::Display for Notice {
 const NO_CORRELATION: f64 = 1e-3;
 /// Above one minus this it is as good as constant.
 const NO_DIFFERENCE: f64 = 1e-4;
+
+/// Above this residual an inference is far from rest.
+const FAR_FROM_REST: f64 = 0.1;
+
+/// Judges an inference by its residual.
+pub(crate) fn of_residual(residual: f64) -> Option<Notice> {
+    // A residual that is no number is far from rest too.
+    (residual > FAR_FROM_REST || residual.is_nan()).then_some(Notice::FarFromRest)
+}
 
 /// Judges a kernel by the mean absolute prior correlation of different images of an episode.
 pub(crate) fn of_correlation(mean: f64) -> Option<Notice> {
@@ -58,5 +73,8 @@ mod tests {
         assert_eq!(of_correlation(1.0), Some(Notice::KernelIsConstant));
         assert_eq!(of_correlation(0.01), None);
         assert_eq!(of_correlation(0.999), None);
+        assert_eq!(of_residual(0.01), None);
+        assert_eq!(of_residual(0.2), Some(Notice::FarFromRest));
+        assert_eq!(of_residual(f64::NAN), Some(Notice::FarFromRest));
     }
 }

@@ -21,12 +21,14 @@ pub struct StepReport {
     pub accuracy: Option<f64>,
     /// False where the loss or a gradient was not finite: the step was then not taken.
     pub taken: bool,
+    /// How far the inference of the step's episodes was from rest, at most; none where there is no such inference.
+    pub residual: Option<f64>,
 }
 
 impl StepReport {
     /// The report of a step before its first episode.
     pub fn start() -> StepReport {
-        StepReport { loss: 0.0, accuracy: None, taken: false }
+        StepReport { loss: 0.0, accuracy: None, taken: false, residual: None }
     }
 
     /// Adds one of `count` episodes.

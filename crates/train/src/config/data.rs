@@ -23,6 +23,14 @@ pub struct DataConfig {
     pub augment: bool,
 }
 
+impl DataConfig {
+    /// Whether both name the same images. How images are shown to the network does not matter here.
+    pub(crate) fn names_the_same(&self, other: &DataConfig) -> bool {
+        let named = |data: &DataConfig| (data.train.clone(), data.transfer.clone(), data.rotations);
+        named(self) == named(other)
+    }
+}
+
 impl Default for DataConfig {
     fn default() -> Self {
         DataConfig {

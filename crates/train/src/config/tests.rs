@@ -1,6 +1,8 @@
 use super::*;
 use siskin_methods::gp::cdkt::CdktSettings;
 
+mod paper;
+
 #[test]
 fn written_out_and_read_again_is_the_same() {
     let config = Config::parse("seed = 3\n[cdkt]\nobjective = \"elbo\"\n", &[]).unwrap();
@@ -130,63 +132,6 @@ fn a_saved_config_with_the_tables_of_all_methods_still_reads() {
     assert_eq!(saved, Config::parse("method = \"maml\"\n[maml]\ninner_steps = 2\n", &[]).unwrap());
     let error = Config::parse_saved(&text, &["cdkt.tau=1".into()]).unwrap_err().to_string();
     assert!(error.contains("has no effect"), "{error}");
-}
-
-/// What the paper and its released code say of each row, by a part of the file's path: the keys that must have these values.
-const PAPER: [(&str, &str, &str); 35] = [
-    ("paper/", "episode.way", "5"),
-    ("paper/", "episode.query", "16"),
-    ("paper/", "backbone.name", "\"conv4\""),
-    ("paper/", "data.image_size", "84"),
-    ("paper/", "data.augment", "true"),
-    ("paper/", "train.learning_rate", "0.001"),
-    ("paper/", "test.groups", "5"),
-    ("paper/", "test.episodes", "600"),
-    ("paper/", "test.query", "15"),
-    ("1shot", "episode.shot", "1"),
-    ("5shot", "episode.shot", "5"),
-    ("/cross-", "data.transfer", "\"cub\""),
-    ("-tau1.toml", "cdkt.tau", "1.0"),
-    ("ml-low-tau", "cdkt.tau", "0.2"),
-    ("1shot-pl-low-tau", "cdkt.tau", "0.2"),
-    ("cub-5shot-pl-low-tau", "cdkt.tau", "0.2"),
-    ("mini-5shot-pl-low-tau", "cdkt.tau", "0.5"),
-    ("cross-5shot-pl-low-tau", "cdkt.tau", "0.5"),
-    ("-ml-", "cdkt.objective", "\"released\""),
-    ("table1/cub-1shot-pl", "cdkt.objective", "\"released-predictive\""),
-    ("table1/mini-5shot-pl", "cdkt.objective", "\"released-predictive\""),
-    ("table1-pl-eq15", "cdkt.objective", "\"predictive\""),
-    ("table3-kernels/", "cdkt.output_scale", "\"per-class\""),
-    ("table4-temperature/", "cdkt.test_prior_mean", "-5.0"),
-    ("figure-steps/", "cdkt.test_steps", "30"),
-    ("-dkt.toml", "dkt.mean", "\"per-class\""),
-    ("-dkt.toml", "train.kernel_learning_rate", "0.0001"),
-    ("ls-gibbs", "ls-gibbs.as_released", "true"),
-    ("ls-gibbs", "ls-gibbs.test_sweeps", "50"),
-    ("-ove-", "ove.as_released", "true"),
-    ("-ove-", "train.kernel_learning_rate", "0.001"),
-    ("-maml.toml", "train.episodes_per_step", "4"),
-    ("bmaml.toml", "bmaml.as_released", "true"),
-    ("bmaml-chaser", "bmaml-chaser.leader_learning_rate", "0.005"),
-    ("relation-net", "relation-net.probabilities", "\"softmax\""),
-];
-
-#[test]
-fn the_configs_of_the_paper_have_its_values() {
-    let paper: Vec<_> =
-        files().into_iter().filter(|(path, _)| path.to_string_lossy().contains("paper/")).collect();
-    for (part, key, wanted) in PAPER {
-        let rows = paper.iter().filter(|(path, _)| path.to_string_lossy().contains(part));
-        let mut seen = 0;
-        for (path, text) in rows {
-            let resolved: toml::Table = Config::parse(text, &[]).unwrap().to_toml().parse().unwrap();
-            let (table, key) = key.split_once('.').unwrap();
-            let found = resolved.get(table).and_then(|table| table.get(key)).map(ToString::to_string);
-            assert_eq!(found.as_deref(), Some(wanted), "{}: {table}.{key}", path.display());
-            seen += 1;
-        }
-        assert!(seen > 0, "no config has {part} in its path");
-    }
 }
 
 #[test]

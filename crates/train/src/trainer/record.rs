@@ -17,6 +17,8 @@ pub(super) enum Line<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         accuracy: Option<f64>,
         skipped: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        residual: Option<f64>,
         #[serde(flatten)]
         scalars: Scalars<'a>,
     },
@@ -81,6 +83,9 @@ impl Record {
         self.events.scalar("train/loss", *episode, *loss)?;
         if let Line::Step { accuracy: Some(accuracy), .. } = line {
             self.events.scalar("train/accuracy", *episode, *accuracy)?;
+        }
+        if let Line::Step { residual: Some(residual), .. } = line {
+            self.events.scalar("train/residual", *episode, *residual)?;
         }
         for (name, value) in scalars.0 {
             self.events.scalar(&format!("hyper/{name}"), *episode, *value)?;

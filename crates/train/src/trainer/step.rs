@@ -79,6 +79,7 @@ impl Trainer {
             loss: report.loss,
             accuracy: report.accuracy,
             skipped: self.position.skipped,
+            residual: report.residual,
             scalars: Scalars(&self.method.scalars()),
         })?;
         on(&Event::Step { episode, report });
@@ -125,7 +126,7 @@ fn attempt(
     let views = loaded.iter().map(|episode| episode.view()).collect::<Result<Vec<_>>>()?;
     // Inside the pool, so that the Gaussian process uses its threads too.
     match rayon::scope(|_| method.train_step(&views, rates)) {
-        Err(e) if e.is_not_finite() => Ok(StepReport { loss: f64::NAN, accuracy: None, taken: false }),
+        Err(e) if e.is_not_finite() => Ok(StepReport { loss: f64::NAN, ..StepReport::start() }),
         report => Ok(report?),
     }
 }

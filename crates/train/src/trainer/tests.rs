@@ -22,10 +22,10 @@ impl Method for Counter {
     fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> siskin_methods::Result<StepReport> {
         let first = episodes[0].labels[0] as u64;
         if self.bad.contains(&first) {
-            return Ok(StepReport { loss: f64::NAN, accuracy: None, taken: false });
+            return Ok(StepReport { loss: f64::NAN, accuracy: None, taken: false, residual: None });
         }
         self.x = (self.x * 1.1 + rates.network.learning_rate + first as f64).sin();
-        Ok(StepReport { loss: self.x, accuracy: Some(0.5), taken: true })
+        Ok(StepReport { loss: self.x, accuracy: Some(0.5), taken: true, residual: None })
     }
     fn embed(&self, _: Images<'_>) -> siskin_methods::Result<Rows> {
         Ok(Rows::Features(Features { values: vec![], rows: 0, dim: 1 }))
@@ -384,7 +384,7 @@ struct Dying(u64);
 impl Method for Dying {
     fn train_step(&mut self, _: &[Episode<'_>], _: Rates) -> siskin_methods::Result<StepReport> {
         self.0 += 1;
-        Ok(StepReport { loss: 1.0, accuracy: None, taken: true })
+        Ok(StepReport { loss: 1.0, accuracy: None, taken: true, residual: None })
     }
     fn embed(&self, _: Images<'_>) -> siskin_methods::Result<Rows> {
         Ok(Rows::Features(Features { values: vec![], rows: 0, dim: 1 }))

@@ -27,6 +27,7 @@ mod testing;
 pub use logistic_softmax::LogisticSoftmaxGibbs;
 pub use one_vs_each::OneVsEachGibbs;
 pub(crate) use prior::root;
+pub use released::hermite_rule;
 pub(crate) use samples::Samples;
 pub use samples::{SampledLikelihood, Sampler};
 

@@ -37,6 +37,12 @@ const WEIGHTS: [f64; 10] = [
     2.2293936455341447e-13,
 ];
 
+/// Nodes, ascending, and weights of the rule with 20 points: `E g(x) ~ pi^{-1/2} sum_i w_i g(mean + sqrt2 sd t_i)`.
+pub fn hermite_rule() -> (Vec<f64>, Vec<f64>) {
+    let nodes = NODES.iter().rev().map(|node| -node).chain(NODES).collect();
+    (nodes, WEIGHTS.into_iter().rev().chain(WEIGHTS).collect())
+}
+
 /// An expectation with its slopes in the mean and in the second argument.
 pub(super) struct Slopes {
     pub value: f64,

@@ -132,6 +132,11 @@ impl<'t> Tape<'t> {
         Ok(Self { task, x, order, start: start.clone(), sweeps: vec![sweep], last })
     }
 
+    /// The temperature.
+    pub fn tau(&self) -> f64 {
+        self.task.tau()
+    }
+
     /// The task in x-units.
     pub fn x(&self) -> &Standard<'t> {
         &self.x
@@ -247,6 +252,7 @@ impl<'t> Tape<'t> {
     /// The gradient in the task's units. A start given in f-units moves with tau: `mu0/tau`, `v0/tau^2`.
     pub fn gradient(&self, value: f64, bar: PriorBar) -> Gradient {
         let mut gradient = self.task.gradient(value, bar.k, bar.a);
+        gradient.residual = Some(self.residual());
         if let (Some((mu0bar, v0bar)), Start::Given { mu0, v0, .. }) = (&bar.start, &self.start) {
             let tau = self.task.tau();
             let mean = crate::linalg::inner(mu0bar, mu0) / (tau * tau);
@@ -254,6 +260,12 @@ impl<'t> Tape<'t> {
             gradient.dtau -= mean + variance;
         }
         gradient
+    }
+
+    /// What the last sweep moved a mean by, relative to the largest mean.
+    fn residual(&self) -> f64 {
+        let moved = (self.mu() - &self.top_sweep().input.mu).norm_max();
+        moved / self.mu().norm_max().max(f64::MIN_POSITIVE)
     }
 
     fn top_sweep(&self) -> &Sweep {

@@ -5,7 +5,7 @@ use super::released;
 use super::scalars::{Learned, Parametrisation};
 use super::settings::{CdktSettings, InferenceName, ObjectiveName};
 use crate::error::{Error, Result};
-use crate::gp::deep_kernel::{GpHead, matrix, row_major};
+use crate::gp::deep_kernel::{GpHead, Residual, matrix, row_major};
 use crate::shared::notice;
 use crate::shared::state::State;
 use crate::{Episode, Features, GaussianProcess, LatentGaussians, Notice, Prediction, Purpose, Task, select};
@@ -32,6 +32,8 @@ pub struct CdktHead {
     seed: u64,
     hyper: Hyper,
     carried: Carried,
+    /// How far from rest the inference of the latest episode ended.
+    residual: Option<f64>,
 }
 
 impl CdktHead {
@@ -39,7 +41,8 @@ impl CdktHead {
     pub fn new(config: &CdktSettings, way: usize, seed: u64) -> Result<CdktHead> {
         let learned = Learned { mean: config.learn_prior_mean, tau: config.learn_tau, by: config.scalars };
         let (config, hyper) = (config.clone(), initial_hyper(config, way)?);
-        let head = CdktHead { config, learned, way, seed, hyper, carried: Carried::default() };
+        let head =
+            CdktHead { config, learned, way, seed, hyper, carried: Carried::default(), residual: None };
         if head.config.objective == ObjectiveName::ReleasedPredictive {
             check_released(head.config.inference)?;
         } else {
@@ -107,6 +110,7 @@ impl CdktHead {
         let labelled = Support::new(matrix(features), episode.labels, self.hyper.prior(episode.way))?;
         let (answer, outcome) = released::predictive(&labelled, drawn)?;
         self.carried.advance(Some(outcome.carry));
+        self.residual = answer.residual;
         let points = features.rows as f64;
         let dhyper =
             self.learned.pack_gradient(&self.hyper, &answer.hyper).iter().map(|g| -g / points).collect();
@@ -168,6 +172,12 @@ impl GpHead for CdktHead {
         Ok(notice::of_correlation(apart / (n * (n - 1) / 2) as f64))
     }
 
+    fn residual(&self) -> Option<Residual> {
+        let intended =
+            matches!(self.config.objective, ObjectiveName::Released | ObjectiveName::ReleasedPredictive);
+        self.residual.map(|value| Residual { value, intended })
+    }
+
     /// Minus the objective of one episode per point.
     fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss> {
         if self.config.objective == ObjectiveName::ReleasedPredictive {
@@ -184,6 +194,7 @@ impl GpHead for CdktHead {
         let dhyper = self.learned.pack_gradient(&self.hyper, &answer.hyper);
         let dhyper = dhyper.iter().map(|g| -g / points).collect();
         self.carried.advance(answer.carry);
+        self.residual = answer.residual;
         Ok(HeadLoss { loss: -answer.value / points, dfeatures, dhyper, accuracy: None })
     }
 

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::shared::state::State;
 
 /// Added to the variance before the root.
-const EPSILON: f64 = 1e-5;
+pub(crate) const NORM_EPS: f64 = 1e-5;
 /// Weight of a new batch in the running statistics.
 const MOMENTUM: f64 = 0.1;
 
@@ -51,7 +51,7 @@ impl FeatureNorm {
         let n = x.rows as f64;
         let mean = columns(x, |_, v| v).map(|sum| sum / n).collect::<Vec<_>>();
         let var = columns(x, |d, v| (v - mean[d]).powi(2)).map(|sum| sum / n).collect::<Vec<_>>();
-        let root: Vec<f64> = var.iter().map(|v| (v + EPSILON).sqrt()).collect();
+        let root: Vec<f64> = var.iter().map(|v| (v + NORM_EPS).sqrt()).collect();
         let standard = map(x, |d, v| (v - mean[d]) / root[d]);
         let unbiased = n / (n - 1.0).max(1.0);
         for d in 0..x.dim {
@@ -87,7 +87,7 @@ impl FeatureNorm {
     pub fn eval(&self, x: &Features) -> Result<Features> {
         self.check(x)?;
         let (mean, var) = (&self.running_mean, &self.running_var);
-        Ok(map(x, |d, v| self.weight[d] * (v - mean[d]) / (var[d] + EPSILON).sqrt() + self.bias[d]))
+        Ok(map(x, |d, v| self.weight[d] * (v - mean[d]) / (var[d] + NORM_EPS).sqrt() + self.bias[d]))
     }
 
     /// Running mean and variance.

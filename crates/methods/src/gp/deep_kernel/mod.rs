@@ -11,6 +11,7 @@ mod rows;
 mod sampled;
 
 pub(crate) use feature_norm::FeatureNorm;
+pub(crate) use feature_norm::NORM_EPS;
 pub(crate) use rows::named_scales;
 pub use rows::{matrix, row_major};
 pub(crate) use sampled::Sampling;
@@ -18,6 +19,7 @@ pub use sampled::{SampledHead, SampledObjective, SampledProbabilities};
 
 use crate::error::{Error, Result};
 use crate::shared::adam::ScalarAdam;
+use crate::shared::notice;
 use crate::shared::state::State;
 use crate::{
     Episode, FeatureEpisode, Features, GaussianProcess, Images, Method, Notice, Prediction, Rates, Rows,
@@ -86,6 +88,11 @@ pub trait GpHead: Clone + Send + Sync {
         Ok(None)
     }
 
+    /// How far from rest the inference of the latest [`GpHead::loss`] ended, and whether that is part of the method.
+    fn residual(&self) -> Option<Residual> {
+        None
+    }
+
     /// Adam's rate of learned number `index`.
     fn rate(&self, _index: usize, rates: Rates) -> f64 {
         rates.kernel
@@ -122,6 +129,15 @@ pub trait GpHead: Clone + Send + Sync {
     }
 }
 
+/// How far from rest an inference ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Residual {
+    /// What its last step moved, relative to the largest value.
+    pub value: f64,
+    /// Whether so few steps are part of the method, as in the released code. Then a large residual is no fault.
+    pub intended: bool,
+}
+
 /// A network for the features, a Gaussian-process head on them.
 pub struct DeepKernel<H> {
     network: Network,
@@ -132,6 +148,8 @@ pub struct DeepKernel<H> {
     adam: ScalarAdam,
     /// What the latest step showed.
     notice: Option<Notice>,
+    /// How far from rest its inference ended.
+    residual: Option<Residual>,
 }
 
 impl<H: GpHead> DeepKernel<H> {
@@ -141,7 +159,7 @@ impl<H: GpHead> DeepKernel<H> {
         head.put_learned(&learned);
         let adam = ScalarAdam::new(learned.len());
         let network = Network::new(setup.architecture, setup.seed, setup.device)?;
-        Ok(DeepKernel { network, head, learned, adam, notice: None })
+        Ok(DeepKernel { network, head, learned, adam, notice: None, residual: None })
     }
 
     /// Takes over learned numbers, within their bounds, and notices those that reach them.
@@ -162,20 +180,29 @@ impl<H: GpHead> DeepKernel<H> {
     }
 }
 
+/// The larger of two residuals; one that is no number is the largest.
+fn worst(a: Option<Residual>, b: Option<Residual>) -> Option<Residual> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if b.value <= a.value { a } else { b }),
+        (a, b) => a.or(b),
+    }
+}
+
 impl<H: GpHead> Method for DeepKernel<H> {
     fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
         let mut step = Step::default();
         let mut head = self.head.clone();
         let (mut loss, mut gradient) = (0.0_f64, vec![0.0_f64; self.learned.len()]);
         let share = 1.0 / episodes.len() as f64;
-        self.notice = None;
+        (self.notice, self.residual) = (None, None);
         for episode in episodes {
-            let mut notice = None;
+            let mut seen = None;
             let outcome = self.network.episode(episode.images, &mut step, |features| {
-                notice = head.notice(features)?;
+                seen = head.notice(features)?;
                 head.loss(features, episode)
             })?;
-            self.notice = self.notice.or(notice);
+            self.notice = self.notice.or(seen);
+            self.residual = worst(self.residual, head.residual());
             loss += share * outcome.loss;
             gradient.iter_mut().zip(&outcome.dhyper).for_each(|(sum, g)| *sum += share * g);
         }
@@ -186,8 +213,9 @@ impl<H: GpHead> Method for DeepKernel<H> {
             self.adam.step(&mut learned, &gradient, |index| head.rate(index, rates));
             self.put(head, learned);
         }
+        let residual = self.residual.map(|residual| residual.value);
         // The accuracy would take an inference of its own, given the support alone.
-        Ok(StepReport { loss, accuracy: None, taken })
+        Ok(StepReport { loss, accuracy: None, taken, residual })
     }
 
     fn embed(&self, images: Images<'_>) -> Result<Rows> {
@@ -207,7 +235,8 @@ impl<H: GpHead> Method for DeepKernel<H> {
     }
 
     fn notice(&self) -> Option<Notice> {
-        self.notice
+        let unintended = self.residual.filter(|residual| !residual.intended);
+        self.notice.or_else(|| unintended.and_then(|residual| notice::of_residual(residual.value)))
     }
 
     fn fit_scalars(&mut self, episodes: &[FeatureEpisode], iterations: usize) -> Result<Option<ScalarFit>> {

@@ -291,6 +291,29 @@ mod tests {
     }
 
     #[test]
+    fn models_are_chosen_with_the_sweeps_of_training_where_the_settings_say_so() {
+        let (features, _) = clusters();
+        let rows = |rows: &[usize]| Rows::Features(select(&features, rows));
+        let (support, query) = (rows(&[0, 4]), rows(&[1, 5]));
+        for likelihood in LIKELIHOODS {
+            let answer = |test_sweeps: usize, select_as_trained: bool, purpose: Purpose| {
+                let mut head = head(likelihood, SampledObjective::Marginal, 5);
+                (head.sampling.test_sweeps, head.sampling.select_as_trained) =
+                    (test_sweeps, select_as_trained);
+                let task =
+                    Task { support: &support, labels: &[0, 1], way: 2, query: &query, index: 0, purpose };
+                head.predict(&task).unwrap().probabilities
+            };
+            // Training has one sweep.
+            let (one, many) = (answer(1, false, Purpose::Test), answer(20, false, Purpose::Test));
+            assert_ne!(one, many);
+            assert_eq!(answer(20, true, Purpose::Selection), one);
+            assert_eq!(answer(20, true, Purpose::Test), many);
+            assert_eq!(answer(20, false, Purpose::Selection), many);
+        }
+    }
+
+    #[test]
     fn the_same_support_is_answered_in_the_same_way_and_another_by_other_numbers() {
         let (features, labels) = clusters();
         let (support, query) = (select(&features, &[0, 4]), select(&features, &[1, 5]));
