@@ -17,6 +17,7 @@ mod methods;
 mod model;
 mod predict;
 mod quickstart;
+mod reproduce;
 mod serve;
 mod stop;
 mod test;
@@ -63,6 +64,8 @@ enum Command {
     Calibrate(calibrate::Args),
     /// Train and test several methods on the same episodes, and say how far they differ.
     Compare(compare::Args),
+    /// Train and test what a table of the paper needs, and write the table with its figures and ours.
+    Reproduce(reproduce::Args),
     /// Draw the paper's figures.
     Figures(figures::Args),
     /// Time a training and a test episode on this machine.
@@ -124,6 +127,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Test(args)) => test::run(args),
         Some(Command::Calibrate(args)) => calibrate::run(args),
         Some(Command::Compare(args)) => compare::run(args),
+        Some(Command::Reproduce(args)) => reproduce::run(args),
         Some(Command::Figures(args)) => figures::run(args),
         Some(Command::Bench(args)) => bench::run(args),
         Some(Command::Quickstart(args)) => quickstart::run(args),

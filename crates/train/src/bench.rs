@@ -1,14 +1,13 @@
 //! How long a training and a test episode of CDKT take on this machine, and where the time goes.
 
-use rand_distr::{Distribution, StandardNormal};
 use serde::Serialize;
 use siskin_cpu::{Isa, Seconds, multiply_adds, time};
 use siskin_methods::gp::cdkt::{Cdkt, CdktSettings};
-use siskin_methods::{Episode, Images, Method, Pace, Purpose, Rates, Setup, Task};
+use siskin_methods::{Method, Pace, Purpose, Rates, Setup, Task};
 use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, Step};
-use siskin_random::stream;
 
 use crate::error::Result;
+use crate::synthetic::Drawn;
 
 /// Classes of an episode.
 const WAY: usize = 5;
@@ -38,6 +37,10 @@ impl Case {
         Case { architecture: Architecture::Conv4, side: 84, shot: 1 },
         Case { architecture: Architecture::Conv4, side: 84, shot: 5 },
     ];
+
+    fn drawn(&self, query: usize) -> Drawn {
+        Drawn::new(WAY, self.shot, query, [self.architecture.channels(), self.side, self.side])
+    }
 
     fn setup(&self, device: DeviceChoice) -> Setup {
         let Case { architecture, side: image_size, .. } = *self;
@@ -155,40 +158,8 @@ fn peak(repeats: usize) -> f64 {
     })
 }
 
-/// Pixels and labels of an episode, class by class, the support of each class first.
-struct Drawn {
-    pixels: Vec<f32>,
-    shape: [usize; 4],
-    labels: Vec<usize>,
-    support: Vec<usize>,
-    query: Vec<usize>,
-}
-
-impl Drawn {
-    fn new(case: &Case, query: usize) -> Drawn {
-        let (channels, each) = (case.architecture.channels(), case.shot + query);
-        let shape = [WAY * each, channels, case.side, case.side];
-        let size = channels * case.side * case.side;
-        let mut rng = stream(0, "bench", 0);
-        let mut normal = || -> f32 { StandardNormal.sample(&mut rng) };
-        let patterns: Vec<f32> = (0..WAY * size).map(|_| normal()).collect();
-        let labels: Vec<usize> = (0..WAY * each).map(|row| row / each).collect();
-        let mut pixels = Vec::with_capacity(labels.len() * size);
-        for label in &labels {
-            pixels.extend(patterns[label * size..][..size].iter().map(|pattern| 0.3 * pattern + normal()));
-        }
-        let (support, query) = (0..labels.len()).partition(|row| row % each < case.shot);
-        Drawn { pixels, shape, labels, support, query }
-    }
-
-    fn episode(&self) -> Result<Episode<'_>> {
-        let images = Images::new(&self.pixels, self.shape).map_err(siskin_methods::Error::from)?;
-        Ok(Episode { images, labels: &self.labels, support: &self.support, query: &self.query, way: WAY })
-    }
-}
-
 fn train(case: &Case, cdkt: &CdktSettings, device: DeviceChoice, repeats: usize) -> Result<Parts> {
-    let drawn = Drawn::new(case, TRAIN_QUERY);
+    let drawn = case.drawn(TRAIN_QUERY);
     let episode = drawn.episode()?;
     let mut method = Cdkt::new(cdkt, case.setup(device))?;
     let mut network = Network::new(case.architecture, 0, device).map_err(siskin_methods::Error::from)?;
@@ -220,7 +191,7 @@ fn train(case: &Case, cdkt: &CdktSettings, device: DeviceChoice, repeats: usize)
 }
 
 fn test(case: &Case, cdkt: &CdktSettings, device: DeviceChoice, repeats: usize) -> Result<Parts> {
-    let drawn = Drawn::new(case, TEST_QUERY);
+    let drawn = case.drawn(TEST_QUERY);
     let episode = drawn.episode()?;
     let method = Cdkt::new(cdkt, case.setup(device))?;
     let labels: Vec<usize> = drawn.support.iter().map(|&row| drawn.labels[row]).collect();
@@ -313,14 +284,5 @@ mod tests {
         let (first, rest) = (784.0 * 1152.0, (196.0 + 49.0 + 9.0) * 73728.0);
         assert!((train.gflop - 85e-9 * (2.0 * first + 3.0 * rest)).abs() < 1e-9);
         assert!((test.gflop - 80e-9 * (first + rest)).abs() < 1e-9);
-    }
-
-    #[test]
-    fn support_comes_first_in_each_class() {
-        let drawn = Drawn::new(&Case { architecture: Architecture::Conv4S, side: 16, shot: 2 }, 3);
-        assert_eq!(drawn.shape, [25, 1, 16, 16]);
-        assert_eq!(drawn.support, [0, 1, 5, 6, 10, 11, 15, 16, 20, 21]);
-        assert_eq!(drawn.query.len(), 15);
-        assert_eq!(drawn.labels[5..10], [1; 5]);
     }
 }

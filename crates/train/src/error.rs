@@ -39,6 +39,18 @@ pub enum Error {
     /// The run folder already holds another run.
     #[error("{0}")]
     Run(String),
+    /// A name that does not exist.
+    #[error("unknown {what} `{name}`; did you mean `{nearest}`? There are: {known}")]
+    UnknownName {
+        /// What it should be the name of.
+        what: String,
+        /// The name.
+        name: String,
+        /// The nearest name that exists.
+        nearest: String,
+        /// Those that exist.
+        known: String,
+    },
     /// It was asked to stop before its end.
     #[error("stopped before the end")]
     Stopped,

@@ -17,10 +17,12 @@ pub mod phase;
 pub mod plot;
 pub mod protocol;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod run_data;
 pub mod run_folder;
 pub mod schedule;
+mod synthetic;
 pub mod trainer;
 pub mod under_test;
 

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::evaluate::Answer;
 use rand::RngExt;
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use siskin_calib::{PAPER_BINS, Predictions, Reliability, brier, nll};
 use siskin_random::stream;
 
@@ -12,7 +12,7 @@ use siskin_random::stream;
 const REPLICATES: u64 = 1000;
 
 /// Measures of the queries of all episodes together.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Pooled<T> {
     /// Expected calibration error, 15 bins.
     pub ece: T,
@@ -32,7 +32,7 @@ impl<T> Pooled<T> {
 }
 
 /// The middle 95 % of the resampled values.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// 2.5 % lie below.
     pub low: f64,

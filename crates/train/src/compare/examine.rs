@@ -1,5 +1,6 @@
 //! One method's part: its run brought to the end, its answers to the test episodes.
 
+use super::changed::changed_keys;
 use crate::calibration::{Calibrated, calibrate};
 use crate::checkpoint::{self, Position};
 use crate::config::{Config, DataConfig, TestConfig};
@@ -42,12 +43,13 @@ pub fn unfinished(folder: &Path, config: &Config, opener: &Opener<'_>) -> Result
     };
     let found = run.config()?;
     // The test protocol is no part of training: it may change.
-    let changed = difference(&Config { test: found.test.clone(), ..config.clone() }, &found)?;
+    let changed = changed_keys(&Config { test: found.test.clone(), ..config.clone() }, &found)?;
     if !changed.is_empty() {
+        let list = changed.iter().map(|key| format!("{} is {}, now {}", key.key, key.found, key.wanted));
         return Err(Error::Run(format!(
             "{} holds a run with other settings: {}. Choose another folder with --out, or remove this one.",
             folder.display(),
-            changed.join(", ")
+            list.collect::<Vec<_>>().join(", ")
         )));
     }
     let complete = run.best().exists() && is_complete(&found, &checkpoint::load(&run.last())?.0)?;
@@ -55,7 +57,7 @@ pub fn unfinished(folder: &Path, config: &Config, opener: &Opener<'_>) -> Result
 }
 
 /// Whether nothing is left to do in a run that stands at `position`.
-fn is_complete(config: &Config, position: &Position) -> Result<bool> {
+pub(crate) fn is_complete(config: &Config, position: &Position) -> Result<bool> {
     let last = phases(config)?.pop();
     Ok(last.is_some_and(|last| {
         let done = last.kind == PhaseKind::Train || position.fitted;
@@ -88,7 +90,17 @@ pub fn examine(name: &str, path: &Path, same: &SameTest, opener: &Opener<'_>) ->
         }
         Ok(config)
     };
-    let model = ModelUnderTest::open_changed(path, by_test, opener)?;
+    examine_changed(name, path, by_test, opener)
+}
+
+/// The same with a config that `change` makes of the model's.
+pub(crate) fn examine_changed(
+    name: &str,
+    path: &Path,
+    change: impl FnOnce(Config) -> Result<Config>,
+    opener: &Opener<'_>,
+) -> Result<Examined> {
+    let model = ModelUnderTest::open_changed(path, change, opener)?;
     let groups = model.config.test.groups;
     let validation = protocol::answers(&model, SplitName::Val, 1)?;
     let answers = protocol::answers(&model, SplitName::Test, groups)?;
@@ -126,51 +138,9 @@ impl Examined {
     }
 }
 
-/// `key: found, now wanted` for every key on which two configs differ.
-fn difference(wanted: &Config, found: &Config) -> Result<Vec<String>> {
-    fn leaves(prefix: &str, value: &toml::Value, out: &mut Vec<(String, String)>) {
-        match value {
-            toml::Value::Table(table) => {
-                for (key, value) in table {
-                    let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-                    leaves(&name, value, out);
-                }
-            }
-            leaf => out.push((prefix.into(), leaf.to_string())),
-        }
-    }
-    let list = |config: &Config| -> Result<Vec<(String, String)>> {
-        let table = toml::Value::try_from(config).map_err(|e| Error::Config(e.to_string()))?;
-        let mut out = Vec::new();
-        leaves("", &table, &mut out);
-        Ok(out)
-    };
-    let (wanted, found) = (list(wanted)?, list(found)?);
-    let of = |list: &[(String, String)], key: &str| {
-        list.iter().find(|(k, _)| k == key).map_or("unset".into(), |(_, v)| v.clone())
-    };
-    let mut keys: Vec<&String> = wanted.iter().chain(&found).map(|(key, _)| key).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let changed = keys.into_iter().filter(|key| of(&wanted, key) != of(&found, key));
-    Ok(changed.map(|key| format!("{key} is {}, now {}", of(&found, key), of(&wanted, key))).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn differing_keys_are_named() {
-        let config =
-            |set: &[&str]| Config::parse("", &set.iter().map(|s| s.to_string()).collect::<Vec<_>>()).unwrap();
-        let (a, b) = (config(&["train.episodes=7"]), config(&["train.episodes=9", "data.split=lake"]));
-        assert_eq!(
-            difference(&a, &b).unwrap(),
-            ["data.split is \"lake\", now unset", "train.episodes is 9, now 7"]
-        );
-        assert!(difference(&a, &a).unwrap().is_empty());
-    }
 
     #[test]
     fn the_test_of_a_config_is_that_of_any_method() {

@@ -4,15 +4,19 @@
 //! a paired comparison, far narrower than the intervals of the methods themselves.
 
 mod bootstrap;
+mod changed;
 mod examine;
 mod page;
 mod rows;
 mod table;
 
 pub use bootstrap::{Interval, Pooled};
+pub use changed::{ChangedKey, changed_keys};
 pub use examine::{Examined, SameTest, examine, same_test, unfinished};
+pub(crate) use examine::{examine_changed, is_complete};
 pub use rows::{Calibrations, Difference, Row};
 pub use table::Table;
+pub(crate) use table::quoted;
 
 use crate::error::{Error, Result};
 use serde::Serialize;

@@ -4,12 +4,12 @@ use super::bootstrap::{Interval, Pooled, intervals, tallies};
 use super::examine::Examined;
 use crate::error::Result;
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use siskin_calib::Measures;
 use siskin_calib::{MeanSpread, mean_interval95};
 
 /// The figures of one method.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
     /// The method.
     pub name: String,
@@ -32,7 +32,7 @@ pub struct Row {
 }
 
 /// Calibration of one method.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Calibrations {
     /// The measures.
     pub measures: Measures,
@@ -43,7 +43,7 @@ pub struct Calibrations {
 }
 
 /// A measure minus that of the reference.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// The difference.
     pub value: f64,

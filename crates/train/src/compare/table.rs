@@ -211,7 +211,7 @@ fn strings(items: &[&str]) -> Vec<String> {
 }
 
 /// A CSV cell: in quotes where it must be.
-fn quoted(cell: &str) -> String {
+pub(crate) fn quoted(cell: &str) -> String {
     match cell.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell.into(),

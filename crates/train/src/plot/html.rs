@@ -27,7 +27,7 @@ pub struct Section {
 pub enum Block {
     /// A paragraph of plain text.
     Text(String),
-    /// A table; cells that begin like a number stand to the right.
+    /// A table; cells that begin like a number stand to the right, those of several lines are shown so.
     Table {
         /// Names of the columns.
         head: Vec<String>,
@@ -61,7 +61,7 @@ figure svg{display:block;max-width:100%;height:auto}\
 figcaption{font-size:.9rem;margin-top:.4rem}\
 .scroll{overflow-x:auto}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:1rem 0}\
-th,td{padding:.35rem .9rem .35rem 0;text-align:left;border-bottom:1px solid var(--rule);white-space:nowrap}\
+th,td{padding:.35rem .9rem .35rem 0;text-align:left;border-bottom:1px solid var(--rule);white-space:pre;vertical-align:top}\
 th{font-weight:600;color:var(--muted);font-size:.9rem}\
 .n{text-align:right}\
 pre{background:var(--panel);padding:.8rem 1rem;border-radius:6px;overflow-x:auto;font-size:.88rem}\

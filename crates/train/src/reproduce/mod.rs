@@ -1,0 +1,39 @@
+//! The paper's tables as plans: which runs a table needs, what they cost, what became of them, and the table itself with the
+//! paper's figures beside ours.
+//!
+//! `paper.toml` has the paper's figures. [`configs`] makes the config files of `configs/paper`; a test compares them, and
+//! `siskin reproduce --write-configs configs/paper` writes them.
+
+mod cdkt_row;
+mod cell_text;
+mod cost;
+mod csv;
+mod generate;
+mod methods;
+mod paper;
+mod plan;
+mod record;
+mod scenario;
+mod state;
+mod table;
+
+pub use cost::{Cost, Times, Timing};
+pub use generate::{PaperConfig, configs};
+pub use paper::{Cell, Column, Measure, PaperRow, PaperTable, table, tables};
+pub use plan::{Order, Plan, PlannedRun, shell_word};
+pub use record::{Finished, Record};
+pub use state::State;
+
+use crate::error::Error;
+
+/// An error for a name that does not exist: the nearest of `known`, and those of `shown`.
+fn unknown(what: &str, name: &str, known: &[&str], shown: &[&str]) -> Error {
+    let near = |a: &str| strsim::jaro_winkler(name, a);
+    let nearest = known.iter().max_by(|a, b| near(a).total_cmp(&near(b))).copied().unwrap_or_default();
+    Error::UnknownName {
+        what: what.into(),
+        name: name.into(),
+        nearest: nearest.into(),
+        known: shown.join(", "),
+    }
+}
