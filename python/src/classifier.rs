@@ -121,8 +121,12 @@ impl Classifier {
 
     /// A classifier from the bytes of a saved one.
     #[staticmethod]
-    fn from_bytes(bytes: &[u8]) -> PyResult<Classifier> {
-        Ok(Classifier(Arc::new(GpClassifier::from_bytes(bytes, "the classifier").map_err(value_error)?)))
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Classifier> {
+        let classifier = GpClassifier::from_bytes(bytes, "the classifier").map_err(value_error)?;
+        if let Some(notice) = classifier.notice() {
+            crate::few_shot::warn(py, notice)?;
+        }
+        Ok(Classifier(Arc::new(classifier)))
     }
 
     /// Pickles as its bytes.

@@ -47,8 +47,8 @@ type Decisions = (Vec<(Vec<usize>, bool)>, Vec<String>);
 impl Network {
     /// Opens a shipped model by name, an exported file, or a run folder.
     #[staticmethod]
-    fn open(name: &str) -> PyResult<Network> {
-        Model::open(name).map(Network::of).map_err(file_error)
+    fn open(py: Python<'_>, name: &str) -> PyResult<Network> {
+        noticed(py, Model::open(name).map_err(file_error)?)
     }
 
     /// The bytes of an exported file of this network.
@@ -238,10 +238,22 @@ fn adapted(model: &Model, support: &Support, title: &str) -> PyResult<(Task, Opt
 /// `value` after a Python warning, where there is something to warn of.
 fn warned<T>(py: Python<'_>, mismatch: Option<Mismatch>, value: T) -> PyResult<T> {
     if let Some(mismatch) = mismatch {
-        let text = std::ffi::CString::new(mismatch.to_string())?;
-        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 2)?;
+        warn(py, &mismatch.to_string())?;
     }
     Ok(value)
+}
+
+/// A network, with a warning if no checksum says that it is whole.
+fn noticed(py: Python<'_>, model: Model) -> PyResult<Network> {
+    if let Some(notice) = model.notice() {
+        warn(py, &notice)?;
+    }
+    Ok(Network::of(model))
+}
+
+/// A warning of Python's.
+pub fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &std::ffi::CString::new(text)?, 2)
 }
 
 #[pymethods]
@@ -249,10 +261,10 @@ impl Task {
     /// Reads a task file and opens its model, from where it was or from `model`.
     #[staticmethod]
     #[pyo3(signature = (path, model=None))]
-    fn load(path: PathBuf, model: Option<&str>) -> PyResult<(Network, Task)> {
+    fn load(py: Python<'_>, path: PathBuf, model: Option<&str>) -> PyResult<(Network, Task)> {
         let task = TaskClassifier::load(&path).map_err(file_error)?;
         let model = task.open_model(model).map_err(file_error)?;
-        Ok((Network::of(model), Task::of(task)))
+        Ok((noticed(py, model)?, Task::of(task)))
     }
 
     /// Writes the task file that `siskin predict` reads.

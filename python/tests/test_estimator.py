@@ -155,9 +155,9 @@ def test_ctrl_c_ends_a_long_fit():
         "import signal, numpy as np; from siskin import LogisticSoftmaxGPC\n"
         # A shell starts background jobs with SIGINT ignored, and children inherit that.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "r = np.random.default_rng(0); x = r.normal(size=(1500, 5)); y = r.integers(0, 10, 1500)\n"
+        "r = np.random.default_rng(0); x = r.normal(size=(1400, 5)); y = r.integers(0, 10, 1400)\n"
         "print('go', flush=True)\n"
-        "try: LogisticSoftmaxGPC(learn_points=1500).fit(x, y)\n"
+        "try: LogisticSoftmaxGPC(learn_points=1400).fit(x, y)\n"
         "except KeyboardInterrupt: print('stopped', flush=True)\n"
         "else: print('finished', flush=True)"
     )

@@ -13,10 +13,12 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import files
 import kills
+import odd
+import odd_files
 import server
 import soak
 
-ATTACKS = {attack.__name__: attack for attack in server.ALL + files.ALL + kills.ALL}
+ATTACKS = {attack.__name__: attack for attack in server.ALL + odd.ALL + files.ALL + odd_files.ALL + kills.ALL}
 
 
 def main():

@@ -56,6 +56,7 @@ def soak(binary, seconds):
         early, late = steady[:len(steady) // 2], steady[len(steady) // 2:]
         drift = sum(late) / len(late) - sum(early) / len(early)
         attack.check(drift < 100, f"memory drifted by {drift:.0f} MB")
+        attack.check(spread < 100, f"memory moved within {spread:.0f} MB")
         attack.check(server.alive(), "the server is gone")
         attack.note(f"memory {min(steady):.0f} to {max(steady):.0f} MB (spread {spread:.0f}), second half {drift:+.0f} MB against the first")
     return attack

@@ -76,11 +76,16 @@ impl TaskClassifier {
             features,
             other_kind: model.mismatch(support.examples().iter().map(|e| &e.view.look)).is_some(),
         };
-        TaskClassifier::adapt_features(model, examples, title)
+        TaskClassifier::adapt_features(model, examples, title, stop)
     }
 
     /// Adapts `model` to features of labelled images, by [`Model::embed`].
-    pub fn adapt_features(model: &Model, examples: Examples, title: &str) -> Result<TaskClassifier> {
+    pub fn adapt_features(
+        model: &Model,
+        examples: Examples,
+        title: &str,
+        stop: &AtomicBool,
+    ) -> Result<TaskClassifier> {
         check_title(title)?;
         let Examples { classes, names, labels, features, other_kind } = examples;
         check(&classes, &labels)?;
@@ -94,7 +99,7 @@ impl TaskClassifier {
             )));
         }
         let way = classes.len();
-        let fitted = Fitted::fit_network(&features, &labels, way, &gp)?;
+        let fitted = Fitted::fit_network(&features, &labels, way, &gp, stop)?;
         let held = held_out(&fitted, &labels, way)?;
         let shape = (way, labels.len() as f64 / way as f64);
         let calibration = TaskCalibration::new(held.as_ref(), Some(model.card()), shape, other_kind)?;

@@ -50,7 +50,7 @@ pub enum Error {
     Method(#[from] siskin_methods::Error),
     /// The Gaussian process reports an error.
     #[error("Gaussian process: {0}")]
-    Gp(#[from] siskin_gp::Error),
+    Gp(siskin_gp::Error),
     /// The calibration crate reports an error.
     #[error(transparent)]
     Calib(#[from] siskin_calib::Error),
@@ -58,6 +58,15 @@ pub enum Error {
 
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<siskin_gp::Error> for Error {
+    fn from(error: siskin_gp::Error) -> Error {
+        match error {
+            siskin_gp::Error::Cancelled => Error::Stopped,
+            other => Error::Gp(other),
+        }
+    }
+}
 
 impl From<siskin_model::Error> for Error {
     fn from(error: siskin_model::Error) -> Error {

@@ -9,6 +9,7 @@ use siskin_gp::posterior::Posterior;
 use siskin_gp::quadrature::Precision;
 use siskin_gp::{Hyper, Support};
 use siskin_methods::{Features, GaussianProcess, matrix, row_major};
+use std::sync::atomic::AtomicBool;
 
 /// The classifier, and the surroundings of its examples.
 #[derive(Debug, Clone)]
@@ -62,15 +63,16 @@ impl Raw {
 
 impl Fitted {
     /// The posterior given labelled features. It is rebuilt from its sites at once, so that a task that was saved and
-    /// loaded predicts the same bits as one that was not.
+    /// loaded predicts the same bits as one that was not. Ends early, with an error, once `stop` is set.
     pub fn fit_network(
         features: &Features,
         labels: &[usize],
         classes: usize,
         gp: &GaussianProcess,
+        stop: &AtomicBool,
     ) -> Result<Fitted> {
         let support = Support::new(matrix(features), labels, gp.hyper.prior(classes))?;
-        let found = gp.inference.posterior(&support.task()?)?;
+        let found = gp.inference.posterior_until(&support.task()?, stop)?;
         Fitted::from_sites(features, (labels, classes), (&gp.hyper, found.bound), found.sites()?)
     }
 

@@ -10,8 +10,11 @@ use siskin_data::source::listing::is_image;
 use siskin_data::source::tree::Tree;
 use siskin_model::{Model, View};
 use std::collections::VecDeque;
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
+
+/// Most bytes of a path in a list of paths.
+const MOST_PATH: u64 = 64 << 10;
 
 /// Decodes an image as training data were: made smaller if it is large.
 pub fn decode(bytes: &[u8]) -> std::result::Result<Image, Fault> {
@@ -89,9 +92,12 @@ impl<'a> Inputs<'a> {
         let mut line = Vec::new();
         loop {
             line.clear();
-            let read = lines
-                .read_until(b'\n', &mut line)
-                .map_err(|source| siskin_data::Error::io("read paths from", Path::new("-"), source))?;
+            let io = |source| siskin_data::Error::io("read paths from", Path::new("-"), source);
+            let read = lines.by_ref().take(MOST_PATH).read_until(b'\n', &mut line).map_err(io)?;
+            if read as u64 == MOST_PATH {
+                let why = format!("a line has more than the {MOST_PATH} bytes that a path may have");
+                return Err(io(std::io::Error::new(std::io::ErrorKind::InvalidInput, why)).into());
+            }
             if read == 0 {
                 return Ok(None);
             }
@@ -165,5 +171,22 @@ mod tests {
         assert_eq!(first[1].view, Ok(model.view(&seven)));
         assert!([1, 3, 4].iter().all(|&i| matches!(rest[i].view, Err(Fault::Unreadable { .. }))));
         assert!(batch(1).is_empty());
+        // A line without end is not read to its end.
+        let mut endless = Inputs::new(&[], Some(Box::new(std::io::BufReader::new(std::io::repeat(b'x')))));
+        let error = endless.batch(1, &model, &intake).unwrap_err().to_string();
+        assert!(error.contains("65536 bytes that a path may have"), "{error}");
+    }
+
+    /// A pipe would be waited for without end.
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_no_image() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe.png");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let mut inputs = Inputs::new(&[pipe, "/dev/zero".into()], None);
+        let (model, intake) = (Model::open(crate::EMBEDDED[0].0).unwrap(), Intake::default());
+        let batch = inputs.batch(2, &model, &intake).unwrap();
+        assert!(batch.iter().all(|input| matches!(input.view, Err(Fault::Unreadable { .. }))), "{batch:?}");
     }
 }

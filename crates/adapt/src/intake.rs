@@ -1,12 +1,12 @@
 //! From the bytes of a person's image to what a network sees, with bounds on memory that hold for the whole process.
 
 use siskin_data::fault::Fault;
+use siskin_data::files;
 use siskin_data::image::decode::{Claim, MAX_PIXELS, decode_if};
 use siskin_data::open::SHORTER_SIDE;
 use siskin_data::source::tree::MAX_FILE_BYTES;
 use siskin_model::{Model, View};
-use std::fs::File;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -91,16 +91,15 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// The bytes of a file, if they are not too many.
+/// The bytes of a regular file, if they are not too many: a pipe or a device may never end.
 fn read(path: &Path) -> Result<Vec<u8>, Fault> {
-    let unreadable = |e: std::io::Error| Fault::Unreadable { reason: e.to_string() };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    match bytes.len() as u64 > MAX_FILE_BYTES {
-        true => Err(Fault::TooManyBytes { bytes: bytes.len() as u64, limit: MAX_FILE_BYTES }),
-        false => Ok(bytes),
-    }
+    files::read(path, MAX_FILE_BYTES).map_err(|e| match e.kind() {
+        ErrorKind::FileTooLarge => {
+            let bytes = std::fs::metadata(path).map_or(MAX_FILE_BYTES + 1, |about| about.len());
+            Fault::TooManyBytes { bytes, limit: MAX_FILE_BYTES }
+        }
+        _ => Fault::Unreadable { reason: e.to_string() },
+    })
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use siskin_calib::{Predictions, accuracy, auroc};
 use siskin_methods::{Features, GaussianProcess};
 use siskin_model::{LeftOutFacts, NoveltyFacts, ShapeFacts};
+use std::sync::atomic::AtomicBool;
 
 /// Labelled examples, queries of their classes, and queries of other classes.
 pub struct ValidationEpisode {
@@ -47,7 +48,13 @@ struct Part {
 impl Part {
     fn new(process: &GaussianProcess, way: usize, episodes: &[ValidationEpisode]) -> Result<Part> {
         let parts = episodes.par_iter().map(|episode| {
-            let fitted = Fitted::fit_network(&episode.support, &episode.labels, way, process)?;
+            let fitted = Fitted::fit_network(
+                &episode.support,
+                &episode.labels,
+                way,
+                process,
+                &AtomicBool::new(false),
+            )?;
             let held = held_out(&fitted, &episode.labels, way)?;
             Ok((fitted.predict(&episode.queries)?, fitted.predict(&episode.strangers)?, held))
         });

@@ -1,6 +1,7 @@
 //! `siskin adapt`: from labelled examples to a task file.
 
 use crate::data::source::OnBad;
+use crate::model::tell_notice;
 use siskin_adapt::{EMBEDDED, Intake, Model, Rules, Support, TaskClassifier, title_of};
 use siskin_data::OnBadImage;
 use siskin_data::source::embeddings;
@@ -46,6 +47,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             Some(OnBad::Error) | None => OnBadImage::Error,
         };
         let model = Model::open(args.model.as_deref().unwrap_or(EMBEDDED[0].0))?;
+        tell_notice(model.notice());
         let support = Support::read(&args.examples, on_bad, &model, &Intake::default())?;
         if let Some(mismatch) = model.mismatch(support.examples().iter().map(|e| &e.view.look)) {
             tell!("WARNING: {mismatch}");

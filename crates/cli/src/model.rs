@@ -34,12 +34,21 @@ impl ModelArgs {
         };
         let open =
             |opener: &siskin_data::Opener<'_>| ModelUnderTest::open_changed(&self.path, change, opener);
-        self.read.with_opener(self.read.on_bad(), open)
+        let model = self.read.with_opener(self.read.on_bad(), open)?;
+        tell_notice(model.notice.clone());
+        Ok(model)
     }
 
     /// The folder that figures of the model are written to; none for a model file.
     pub fn folder(&self) -> Option<&Path> {
         (!is_model_file(&self.path)).then_some(self.path.as_path())
+    }
+}
+
+/// Warns of a model of an earlier format.
+pub fn tell_notice(notice: Option<String>) {
+    if let Some(notice) = notice {
+        tell!("WARNING: {notice}");
     }
 }
 

@@ -53,9 +53,13 @@ pub struct Args {
     #[arg(long, value_name = "MP", default_value_t = (Limits::default().request_pixels / 1_000_000) as u32,
           value_parser = clap::value_parser!(u32).range(1..))]
     max_request_megapixels: u32,
+    /// Megabytes for images that are being decoded, of all requests together; a larger one is decoded alone
+    #[arg(long, value_name = "MB", default_value_t = (Limits::default().decode_budget / 1_000_000) as u32,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    max_decode_memory: u32,
     /// Images of one request, at most
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_images as u32,
-          value_parser = clap::value_parser!(u32).range(1..))]
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_images: u32,
     /// Tasks, at most
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().max_tasks as u32,
@@ -121,6 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             max_body: (args.max_body as usize) << 20,
             max_pixels: u64::from(args.max_megapixels) * 1_000_000,
             request_pixels: u64::from(args.max_request_megapixels) * 1_000_000,
+            decode_budget: u64::from(args.max_decode_memory) * 1_000_000,
             max_images: args.max_images as usize,
             max_tasks: args.max_tasks as usize,
             read_timeout: Duration::from_secs(args.read_timeout),

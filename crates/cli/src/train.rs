@@ -2,6 +2,7 @@
 
 use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
+use crate::model::tell_notice;
 use crate::training_bar::TrainingBar;
 use anyhow::Context;
 use siskin_methods::MethodName;
@@ -74,6 +75,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
         (None, None) => unreachable!("clap asks for a config or --resume"),
     })?;
+    tell_notice(run.trainer().notice());
     let outcome = train(&mut run)?;
     let folder = run.folder().path().display().to_string();
     match outcome {

@@ -43,6 +43,17 @@ fn run(bencher: Bencher<'_, '_>, transform: Transform) {
     });
 }
 
+/// What a pack checks of an image when it is first asked for, once per process.
+#[divan::bench(sample_count = 2000)]
+fn checksum(bencher: Bencher<'_, '_>) {
+    let images = photographs();
+    let mut index = 0;
+    bencher.counter(ItemsCount::new(1usize)).bench_local(|| {
+        index += 1;
+        black_box(blake3::hash(black_box(&images[index % IMAGES].pixels)))
+    });
+}
+
 #[divan::bench(sample_count = 2000)]
 fn augmented_84(bencher: Bencher<'_, '_>) {
     run(bencher, Transform { size: 84, channels: Channels::Three, augment: true });

@@ -261,8 +261,11 @@ fn saved_and_loaded_it_predicts_the_same_bits() {
         model.fit(x.as_ref(), &y).unwrap();
         let path = folder.path().join(format!("{i}.safetensors"));
         model.save(&path).unwrap();
+        // Over the file that is there, and nothing stays beside it.
+        model.save(&path).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), i + 1);
         let loaded = GpClassifier::load(&path).unwrap();
-        assert_eq!(loaded.learned().unwrap(), model.learned().unwrap());
+        assert_eq!((loaded.learned().unwrap(), loaded.notice()), (model.learned().unwrap(), None));
         assert_eq!(loaded.predict_proba(x.as_ref()).unwrap(), model.predict_proba(x.as_ref()).unwrap());
     }
 }

@@ -28,17 +28,17 @@ pub fn to_bytes(card: &Card, state: &State) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The card and the learned arrays of a model file. The error says what is wrong, and for files of earlier formats that
+/// The card and the learned arrays of a model file, and whether a checksum says that they are whole. The error says what is wrong, and for files of earlier formats that
 /// cannot be read how to convert them.
-pub fn from_bytes(bytes: &[u8]) -> Result<(Card, State), String> {
+pub fn from_bytes(bytes: &[u8]) -> Result<(Card, State, bool), String> {
     let (json, state) = decode(bytes, KEY)?;
     let json = json.ok_or("it has no model card; was it written by `siskin export`?")?;
     let record: Value = serde_json::from_str(&json).map_err(|e| format!("its card is damaged ({e})"))?;
     if record.get("checksum").is_none() {
-        return Ok((card_of_format_2(&record, &state)?, state));
+        return Ok((card_of_format_2(&record, &state)?, state, false));
     }
     seal::check(bytes)?;
-    Ok((parse_card(&record["card"])?, state))
+    Ok((parse_card(&record["card"])?, state, true))
 }
 
 /// A card of the format of today, or of the one before.

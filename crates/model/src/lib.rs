@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | What must be known to build a model? | `spec.rs` |
 //! | What does it say of itself? | `card.rs`, `look.rs` |
-//! | How is it kept? | `file.rs`, `seal.rs`, `tensors.rs`, `legacy.rs` |
+//! | How is it kept? | `file.rs`, `seal.rs`, `tensors.rs`, `legacy.rs`, `kept_card.rs` |
 //! | How is it opened? | `model.rs` |
 //! | From images to features? | `view.rs`, `embed.rs` |
 
@@ -12,6 +12,7 @@ mod card;
 mod embed;
 mod error;
 mod file;
+mod kept_card;
 mod legacy;
 mod look;
 mod model;

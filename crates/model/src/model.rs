@@ -4,6 +4,7 @@ use crate::card::Card;
 use crate::embed::embed;
 use crate::error::{Error, Result};
 use crate::file;
+use crate::kept_card;
 use crate::legacy::spec_of_config;
 use crate::look::{Look, Mismatch};
 use crate::seal;
@@ -21,8 +22,6 @@ use std::sync::atomic::AtomicBool;
 pub const EMBEDDED: [(&str, &[u8]); 1] =
     [("omniglot-conv4s", include_bytes!("../../../models/omniglot-conv4s.safetensors"))];
 
-/// Name of the card in a run folder.
-const CARD: &str = "card.json";
 /// Most bytes of a model file.
 const MOST_BYTES: u64 = 2 << 30;
 /// Key of a checkpoint's record.
@@ -33,6 +32,8 @@ pub struct Model {
     card: Card,
     hash: String,
     origin: String,
+    /// Whether a checksum says that it is whole.
+    sealed: bool,
     state: State,
     method: Box<dyn Method>,
 }
@@ -72,8 +73,8 @@ impl Model {
     }
 
     fn from_bytes_on(bytes: &[u8], origin: &str, device: DeviceChoice) -> Result<Model> {
-        let (card, state) = file::from_bytes(bytes).map_err(|why| bad(origin, why))?;
-        Model::assemble(card, state, origin, device)
+        let (card, state, sealed) = file::from_bytes(bytes).map_err(|why| bad(origin, why))?;
+        Ok(Model { sealed, ..Model::assemble(card, state, origin, device)? })
     }
 
     /// The best checkpoint of a run folder, with the card that `siskin export` left there, if any.
@@ -92,12 +93,13 @@ impl Model {
         let record: Option<Value> = record.and_then(|json| serde_json::from_str(&json).ok());
         let record =
             record.ok_or_else(|| bad(&origin, "its checkpoint has no record of a training run".into()))?;
-        seal::check_checkpoint(&bytes, &record).map_err(|why| bad(&origin, why))?;
+        let sealed = seal::check_checkpoint(&bytes, &record).map_err(|why| bad(&origin, why))?;
         let name = path.file_name().map_or_else(|| origin.clone(), |n| n.to_string_lossy().into_owned());
         let fresh = fresh_card(&record, name).map_err(|why| bad(&origin, why))?;
-        let card = kept_card(path, &origin, fresh)?;
+        let (card, card_sealed) = kept_card::kept(path, fresh)?;
         let learned = state.0.into_iter().filter(|t| t.role == Role::Model).collect();
-        Model::assemble(card, State(learned), &origin, device)
+        let model = Model::assemble(card, State(learned), &origin, device)?;
+        Ok(Model { sealed: sealed && card_sealed, ..model })
     }
 
     fn assemble(card: Card, state: State, origin: &str, device: DeviceChoice) -> Result<Model> {
@@ -106,7 +108,7 @@ impl Model {
         let spec = serde_json::to_string(&card.model).map_err(|e| bad(origin, e.to_string()))?;
         let weights = encode(&state, "model", &spec).map_err(|why| bad(origin, why))?;
         let hash = blake3::hash(&weights).to_hex().to_string();
-        Ok(Model { card, hash, origin: origin.into(), state, method })
+        Ok(Model { card, hash, origin: origin.into(), sealed: true, state, method })
     }
 
     /// The bytes of one file that holds the model and its card, without what only training needs.
@@ -117,9 +119,7 @@ impl Model {
     /// Writes that file, and the card into the run folder that the model came from.
     pub fn export(&self, out: &Path) -> Result<()> {
         if Path::new(&self.origin).is_dir() {
-            let json =
-                serde_json::to_string_pretty(&self.card).map_err(|e| bad(&self.origin, e.to_string()))?;
-            write(&Path::new(&self.origin).join(CARD), json.as_bytes())?;
+            kept_card::keep(Path::new(&self.origin), &self.card)?;
         }
         write(out, &self.to_bytes()?)
     }
@@ -147,6 +147,12 @@ impl Model {
     /// The path or name it was opened by.
     pub fn origin(&self) -> &str {
         &self.origin
+    }
+
+    /// What people should be told who use it: that no checksum says it is whole.
+    pub fn notice(&self) -> Option<String> {
+        let cure = format!("Write it anew: siskin export {} --out FILE", self.origin);
+        (!self.sealed).then(|| seal::notice(&format!("The model {}", self.origin), &cure))
     }
 
     /// The method with its learned state.
@@ -223,26 +229,6 @@ fn fresh_card(record: &Value, name: String) -> std::result::Result<Card, String>
     Ok(Card::fresh(name, model, episodes, data))
 }
 
-/// The card in the folder of a run, unless training went on since: then its measurements are of another model.
-fn kept_card(path: &Path, origin: &str, fresh: Card) -> Result<Card> {
-    let card_path = path.join(CARD);
-    match files::read(&card_path, MOST_BYTES) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(fresh),
-        Err(source) => Err(Error::Io { action: "read", path: card_path, source }),
-        Ok(json) => {
-            let named = |why: String| bad(&format!("{origin} ({CARD})"), why);
-            let value: Value = serde_json::from_slice(&json).map_err(|e| named(e.to_string()))?;
-            // A card of an earlier format is measured again by the next export.
-            let kept = match value["version"].as_u64() {
-                Some(2 | 3) => return Ok(fresh),
-                _ => file::parse_card(&value).map_err(named)?,
-            };
-            let same = kept.episodes == fresh.episodes && kept.model == fresh.model;
-            Ok(if same { kept } else { fresh })
-        }
-    }
-}
-
 /// The path from the root, so that a task finds its model from any folder.
 fn absolute(path: &Path) -> String {
     path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
@@ -265,11 +251,11 @@ fn complete(fresh: State, model: &State, origin: &str) -> Result<State> {
 }
 
 /// Writes a file whole or not at all.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = |source| Error::Io { action: "write", path: path.into(), source };
     files::write(path, bytes).map_err(failed)
 }
 
-fn bad(name: &str, why: String) -> Error {
+pub(crate) fn bad(name: &str, why: String) -> Error {
     Error::Model { name: name.into(), why }
 }

@@ -29,10 +29,15 @@ pub fn check(bytes: &[u8]) -> Result<(), String> {
 }
 
 /// [`check`] for a checkpoint, whose formats 1 and 2 had no checksum. A record with a checksum is checked whatever format it calls
-/// itself: that may be what is damaged.
-pub fn check_checkpoint(bytes: &[u8], record: &serde_json::Value) -> Result<(), String> {
+/// itself: that may be what is damaged. `false` if it has none.
+pub fn check_checkpoint(bytes: &[u8], record: &serde_json::Value) -> Result<bool, String> {
     let unsealed = record.get("checksum").is_none() && matches!(record["version"].as_u64(), Some(1 | 2));
-    if unsealed { Ok(()) } else { check(bytes) }
+    if unsealed { Ok(false) } else { check(bytes).map(|()| true) }
+}
+
+/// What people are told who use a file of an earlier format; `cure`: how to get one with a checksum.
+pub fn notice(what: &str, cure: &str) -> String {
+    format!("{what} is of an earlier format, without a checksum: damage to it would not be noticed. {cure}")
 }
 
 /// Where the checksum stands.

@@ -131,6 +131,12 @@ fn a_file_of_format_2_gives_the_same_features_and_keeps_its_hash_for_older_tasks
     assert!(old.has_hash(&former) && old.has_hash(old.hash()) && former != old.hash());
     let again = Model::from_bytes(&old.to_bytes().unwrap(), "again").unwrap();
     assert!(again.has_hash(&former), "the hash is kept");
+    // It has no checksum: people are told, and how to get one.
+    let told = old.notice().unwrap();
+    assert!(
+        told.contains("damage to it would not be noticed") && told.contains("siskin export old --out FILE")
+    );
+    assert_eq!((again.notice(), now.notice()), (None, None));
     assert_eq!(old.card().model, siskin_model::ModelSpec { way: 20, ..now.card().model.clone() });
     let features = now.embed(&views(&now)).unwrap();
     assert_eq!(old.embed(&views(&old)).unwrap(), features);

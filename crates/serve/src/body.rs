@@ -128,8 +128,15 @@ pub fn seconds(bytes: &[u8]) -> f64 {
     5e-9 * bytes.len() as f64
 }
 
+/// Most strings in a body of JSON, names and keys included. An image has at most one; a body of empty ones would unfold to ten times
+/// its size before they could be counted as images.
+const MOST_STRINGS: usize = 200_000;
+
 /// A body as JSON of a known shape.
 pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+    if bytes.iter().filter(|byte| **byte == b'"').count() > 2 * MOST_STRINGS {
+        return Err(Refusal::bad(format!("the JSON has more than {MOST_STRINGS} names and images")));
+    }
     serde_json::from_slice(bytes).map_err(|e| Refusal::bad(format!("the JSON cannot be used: {e}")))
 }
 

@@ -74,10 +74,21 @@ fn admit(guard: &Guard, request: &Request) -> Answer<()> {
         let why = format!("headers may have at most {MAX_HEADERS} bytes together");
         return Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why));
     }
+    check_encoding(request)?;
     check_host(request)?;
     match OPEN.contains(&uri.path()) {
         true => Ok(()),
         false => guard.check(request),
+    }
+}
+
+/// Refuses a body whose end another server before this one might see elsewhere.
+fn check_encoding(request: &Request) -> Answer<()> {
+    let mut values = request.headers().get_all(header::TRANSFER_ENCODING).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(()),
+        (Some(value), None) if value.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
+        _ => Err(Refusal::bad("of transfer encodings only `chunked` is taken, and once")),
     }
 }
 
@@ -98,5 +109,20 @@ mod tests {
             assert!(!with(wrong), "{wrong}");
         }
         assert!(guard.check(&Request::new(Body::empty())).is_err());
+    }
+
+    #[test]
+    fn only_one_plain_transfer_encoding_is_taken() {
+        let with = |values: &[&str]| {
+            let mut request = Request::builder();
+            for value in values {
+                request = request.header(header::TRANSFER_ENCODING, *value);
+            }
+            check_encoding(&request.body(Body::empty()).unwrap()).is_ok()
+        };
+        assert!(with(&[]) && with(&["chunked"]) && with(&["Chunked"]));
+        for wrong in [&["chunked", "chunked"][..], &["gzip, chunked"], &["chunked, chunked"], &["identity"]] {
+            assert!(!with(wrong), "{wrong:?}");
+        }
     }
 }

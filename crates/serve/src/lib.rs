@@ -5,7 +5,8 @@
 //!
 //! Memory is bounded: bodies by [`Limits::max_body`] each and [`Limits::body_budget`] together, images by their pixels
 //! ([`Limits::max_pixels`], [`Limits::request_pixels`]) and by [`Limits::decode_budget`] together, fits by [`Limits::fit`], tasks by
-//! their number and [`Limits::task_memory`], connections by their number.
+//! their number and [`Limits::task_memory`], answers by [`Limits::max_answer`] each and [`Limits::answer_budget`] together, connections by
+//! their number.
 //!
 //! | question | file |
 //! | --- | --- |
@@ -13,9 +14,11 @@
 //! | Who may ask? | `guard.rs`, `origin.rs` |
 //! | How does a body come in? | `body.rs`, `room.rs` |
 //! | Who works when? | `work.rs` |
+//! | How much may answers take? | `answers.rs` |
 //! | What is answered? | `handlers/` |
 //! | Where are the tasks? | `store.rs` |
 
+mod answers;
 mod body;
 mod connections;
 mod error;
@@ -44,6 +47,7 @@ struct App {
     limits: Limits,
     work: work::Work,
     bodies: std::sync::Arc<room::Room>,
+    answers: answers::Answers,
     intake: siskin_adapt::Intake,
     metrics: metrics::Metrics,
     guard: guard::Guard,

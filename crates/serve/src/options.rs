@@ -26,6 +26,10 @@ pub struct Limits {
     pub max_body: usize,
     /// Bytes of all bodies that are in memory at the same time, beside the first 64 kB of each.
     pub body_budget: usize,
+    /// Bytes of one answer, as predicted from the classes of its task and the number of images.
+    pub max_answer: usize,
+    /// Bytes of all answers that are being made or sent at the same time, beside small ones.
+    pub answer_budget: usize,
     /// Pixels of one image, by its header.
     pub max_pixels: u64,
     /// Pixels of all images of one request, by their headers.
@@ -55,16 +59,18 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 32 MB per body, 256 MB of bodies, 25 megapixels per image, 500 images and 250 megapixels per
-    /// request, 1 GB for images that are being decoded, 20 s and 512 MB per fit, 1,000 tasks of 1 GB together, 2,048 connections,
+    /// 32 MB per body, 256 MB of bodies, 64 MB per answer, 256 MB of answers, 25 megapixels per image, 500 images and 250 megapixels per
+    /// request, 400 MB for images that are being decoded, 20 s and 512 MB per fit, 1,000 tasks of 1 GB together, 2,048 connections,
     /// 1,024 of one client.
     fn default() -> Self {
         Limits {
             max_body: 32 << 20,
             body_budget: 256 << 20,
+            max_answer: 64 << 20,
+            answer_budget: 256 << 20,
             max_pixels: 25_000_000,
             request_pixels: 250_000_000,
-            decode_budget: siskin_adapt::Intake::MEMORY,
+            decode_budget: 400_000_000,
             max_images: 500,
             fit: siskin_adapt::FitLimits { seconds: 20.0, bytes: 512e6 },
             max_tasks: 1_000,

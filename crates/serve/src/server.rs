@@ -1,5 +1,6 @@
 //! The server itself: start, connections, stop.
 
+use crate::answers::{self, Answers};
 use crate::error::{Error, Result};
 use crate::{
     App, connections, guard, handlers, metrics, options::Options, page, room::Room, store::Tasks, work::Work,
@@ -47,13 +48,15 @@ impl Server {
             Ok(model)
         });
         let models = models.collect::<siskin_adapt::Result<Vec<Model>>>()?;
-        let (tasks, notes) = Tasks::open(options.state.clone(), &options.limits, &models)?;
+        let (tasks, mut notes) = Tasks::open(options.state.clone(), &options.limits, &models)?;
+        notes.extend(models.iter().filter_map(Model::notice));
         let app = App {
             models,
             tasks,
             limits: options.limits,
             work: Work::new(&options.limits).map_err(Error::Runtime)?,
             bodies: Room::new(options.limits.body_budget.max(options.limits.max_body)),
+            answers: Answers::new(options.limits.max_answer, options.limits.answer_budget),
             intake: Intake::new(options.limits.max_pixels, options.limits.decode_budget),
             metrics: metrics::Metrics::default(),
             guard: guard::Guard::new(options.token.as_deref()),
@@ -93,6 +96,7 @@ fn routes(app: Arc<App>) -> Router {
         .route("/v1/tasks/{id}/predict", post(handlers::predict))
         .fallback(handlers::not_found)
         .method_not_allowed_fallback(handlers::method_not_allowed)
+        .layer(from_fn_with_state(app.clone(), answers::layer))
         .layer(from_fn_with_state(app.clone(), metrics::layer))
         .layer(from_fn_with_state(app.clone(), guard::layer))
         .with_state(app)

@@ -47,6 +47,9 @@ pub struct Position {
     pub config: String,
     /// Hash of the data trained on.
     pub data: String,
+    /// Read from a file of an earlier format, which has no checksum.
+    #[serde(skip)]
+    pub unsealed: bool,
 }
 
 /// A validation that was better than those before it.
@@ -114,10 +117,10 @@ pub fn load(path: &Path) -> Result<(Position, State)> {
     if !version.is_some_and(|version| (1..=u64::from(VERSION)).contains(&version)) {
         return Err(bad(format!("its format is {version:?}, this program reads 1 to {VERSION}")));
     }
-    seal::check_checkpoint(&bytes, &record).map_err(bad)?;
+    let unsealed = !seal::check_checkpoint(&bytes, &record).map_err(bad)?;
     record.as_object_mut().map(|fields| fields.remove("checksum"));
     let position: Position = serde_json::from_value(record).map_err(damaged)?;
-    Ok((Position { version: VERSION, ..position }, state))
+    Ok((Position { version: VERSION, unsealed, ..position }, state))
 }
 
 #[cfg(test)]
@@ -142,6 +145,7 @@ mod tests {
             model: None,
             config: "seed = 1\n".into(),
             data: "abc".into(),
+            unsealed: false,
         };
         let mut state = State::default();
         state.push_f64("hyper", &[0.1, f64::MIN_POSITIVE]);
@@ -176,7 +180,7 @@ mod tests {
         let path = folder.path().join("a");
         std::fs::write(&path, encode(&state, KEY, &old).unwrap()).unwrap();
         let best = Some(Best { nll: None, ..position.best.unwrap() });
-        assert_eq!(load(&path).unwrap().0, Position { phase: 0, best, ..position });
+        assert_eq!(load(&path).unwrap().0, Position { phase: 0, best, unsealed: true, ..position });
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::run_folder::RunFolder;
 use crate::trainer::phase_at;
 use siskin_data::Opener;
 use siskin_methods::Method;
-use siskin_model::{EMBEDDED, Model};
+use siskin_model::{EMBEDDED, Model, seal};
 use std::path::Path;
 
 /// A trained model with its config and data.
@@ -23,6 +23,8 @@ pub struct ModelUnderTest {
     pub data: RunData,
     /// Training episodes the model has seen.
     pub episodes: u64,
+    /// What people should be told who use it: that no checksum says it is whole.
+    pub notice: Option<String>,
 }
 
 impl ModelUnderTest {
@@ -66,7 +68,10 @@ impl ModelUnderTest {
         }
         let mut method = new_method(&config, &data)?;
         method.load_state(&without_average(state))?;
-        Ok(ModelUnderTest { method, config, data, episodes: position.episode })
+        let cure = format!("Export it: siskin export {} --out FILE", folder.path().display());
+        let notice =
+            position.unsealed.then(|| seal::notice(&format!("The checkpoint {}", path.display()), &cure));
+        Ok(ModelUnderTest { method, config, data, episodes: position.episode, notice })
     }
 
     fn of_file(
@@ -83,8 +88,8 @@ impl ModelUnderTest {
         }
         let model = Model::open_on(&name, device(&config)?)?;
         let data = RunData::open(&config, channels(&config), opener)?;
-        let episodes = model.card().episodes;
-        Ok(ModelUnderTest { method: model.into_method(), config, data, episodes })
+        let (episodes, notice) = (model.card().episodes, model.notice());
+        Ok(ModelUnderTest { method: model.into_method(), config, data, episodes, notice })
     }
 }
 

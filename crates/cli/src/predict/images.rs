@@ -2,6 +2,7 @@
 
 use super::printer::{Printer, Row};
 use super::{Args, BATCH, Counts, Question};
+use crate::model::tell_notice;
 use anyhow::Context;
 use siskin_adapt::{Input, Inputs, Intake, Model, NamedAnswer, TaskClassifier, View};
 use std::io::BufRead;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 /// Answers all images of the command line.
 pub fn answer(args: &Args, question: &Question<'_>, printer: &mut dyn Printer) -> anyhow::Result<Counts> {
     let model = open_model(question.task, args.model.as_deref())?;
+    tell_notice(model.notice());
     let given: Vec<PathBuf> = args.inputs.iter().filter(|p| p.as_os_str() != "-").cloned().collect();
     let lines: Option<Box<dyn BufRead>> =
         (given.len() < args.inputs.len()).then(|| Box::new(std::io::stdin().lock()) as _);

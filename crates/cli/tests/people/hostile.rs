@@ -133,6 +133,34 @@ fn methods_that_nobody_knows_leave_nothing_behind() {
     assert!(metrics.contains("route=\"GET other\",status=\"404\"} 1"), "{metrics}");
 }
 
+/// Bodies that unfold in memory, and small questions with long answers, are refused before anything is done.
+#[test]
+fn what_would_unfold_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&[], folder.path());
+    let images = format!("{{\"images\":[{}\"\"]}}", "\"\",".repeat(300_000));
+    let mut body = String::new();
+    for i in 0..200 {
+        let name = "n".repeat(190);
+        let head = format!(
+            "--XX\r\nContent-Disposition: form-data; name=\"{name}{}\"; filename=\"{name}{i}\"",
+            i % 2
+        );
+        write!(body, "{head}\r\n\r\nP2 2 1 255 0 {i}\r\n").unwrap();
+    }
+    let (status, task) = server.json("POST", "/v1/tasks", FORM, (body + "--XX--\r\n").as_bytes());
+    assert_eq!(status, 201, "{task}");
+    let predict = format!("/v1/tasks/{}/predict", task["id"].as_str().unwrap());
+    let (status, answer) =
+        server.json("POST", &predict, "Content-Type: application/json\r\n", images.as_bytes());
+    assert!(status == 400 && answer["error"].as_str().unwrap().contains("200000 names"), "{answer}");
+    let queries = many(&[b"P2 1 1 255 7".as_slice(); 400]);
+    let (status, answer) = server.json("POST", &format!("{predict}?explain=200"), FORM, &queries);
+    assert!(status == 413 && answer["error"].as_str().unwrap().contains("the answer would have"), "{answer}");
+    let (status, answer) = server.json("POST", &format!("{predict}?explain=2"), FORM, &queries);
+    assert_eq!((status, answer["predictions"].as_array().map(Vec::len)), (200, Some(400)));
+}
+
 #[test]
 fn an_image_beyond_the_bound_is_an_error_of_its_own() {
     let folder = tempfile::tempdir().unwrap();

@@ -91,9 +91,9 @@ pub fn from_pixels(
     }
     let (channels, pixels) = match channels {
         1 => (1, pixels),
-        2 => (1, on_white::<2>(&pixels)),
+        2 => (1, on_white::<2>(pixels)),
         3 => (3, pixels),
-        4 => (3, on_white::<4>(&pixels)),
+        4 => (3, on_white::<4>(pixels)),
         _ => return Err(unfit()),
     };
     Ok(shrunk(Image { width: columns, height: rows, channels, pixels }, shorter_side))
@@ -208,26 +208,30 @@ fn eight_bit(image: DynamicImage) -> Image {
     let (width, height) = (image.width(), image.height());
     let (channels, pixels) = match image.color() {
         ColorType::L8 | ColorType::L16 => (1, image.into_luma8().into_raw()),
-        ColorType::La8 | ColorType::La16 => (1, on_white::<2>(&image.into_luma_alpha8().into_raw())),
+        ColorType::La8 | ColorType::La16 => (1, on_white::<2>(image.into_luma_alpha8().into_raw())),
         ColorType::Rgba8 | ColorType::Rgba16 | ColorType::Rgba32F => {
-            (3, on_white::<4>(&image.into_rgba8().into_raw()))
+            (3, on_white::<4>(image.into_rgba8().into_raw()))
         }
         _ => (3, image.into_rgb8().into_raw()),
     };
     Image { width, height, channels, pixels }
 }
 
-/// Pixels of `N` channels, of which the last is alpha, laid over white.
-fn on_white<const N: usize>(pixels: &[u8]) -> Vec<u8> {
+/// Pixels of `N` channels, of which the last is alpha, laid over white, in the memory they are in: an image may be large.
+fn on_white<const N: usize>(mut pixels: Vec<u8>) -> Vec<u8> {
     let over = |value: u8, alpha: u8| {
         let (value, alpha) = (u32::from(value), u32::from(alpha));
         ((value * alpha + 255 * (255 - alpha) + 127) / 255) as u8
     };
-    let mut out = Vec::with_capacity(pixels.len() / N * (N - 1));
-    for pixel in pixels.as_chunks::<N>().0 {
-        out.extend(pixel[..N - 1].iter().map(|value| over(*value, pixel[N - 1])));
+    let count = pixels.len() / N;
+    for i in 0..count {
+        let alpha = pixels[N * i + N - 1];
+        for channel in 0..N - 1 {
+            pixels[(N - 1) * i + channel] = over(pixels[N * i + channel], alpha);
+        }
     }
-    out
+    pixels.truncate(count * (N - 1));
+    pixels
 }
 
 #[cfg(test)]

@@ -112,6 +112,8 @@ pub struct GpClassifier {
     /// Set from another thread, it ends a running fit with [`Error::Cancelled`] at its next step. Clones share it.
     pub cancelled: Arc<AtomicBool>,
     fitted: Option<Model>,
+    /// Read from a file without a checksum.
+    unsealed: bool,
 }
 
 /// All that prediction needs.
@@ -191,6 +193,7 @@ impl Default for GpClassifier {
             learn_points: 200,
             cancelled: Arc::default(),
             fitted: None,
+            unsealed: false,
         }
     }
 }
@@ -198,10 +201,10 @@ impl Default for GpClassifier {
 impl GpClassifier {
     /// Learns from N points `x` [N, D] with labels `y` in `0..C`, every class at least once.
     pub fn fit(&mut self, x: MatRef<'_, f64>, y: &[usize]) -> Result<()> {
-        self.fitted = None;
+        (self.fitted, self.unsealed) = (None, false);
         let classes = count_classes(y)?;
         check_features(x, y.len())?;
-        cost::check_cost(y.len(), classes)?;
+        cost::check_cost(y.len(), classes, self.likelihood)?;
         self.check_settings()?;
         let standardiser = if self.standardise { Standardiser::of(x) } else { Standardiser::none(x.ncols()) };
         let x = standardiser.apply(x);
@@ -297,6 +300,13 @@ impl GpClassifier {
         let model = self.model()?;
         let x = model.standardised(x)?;
         model.adapted.similarity(x.as_ref())
+    }
+
+    /// What people should be told who loaded it: that no checksum says it is whole.
+    pub fn notice(&self) -> Option<&'static str> {
+        self.unsealed.then_some(
+            "The classifier is of an earlier format, without a checksum: damage to it would not be noticed. Save it again.",
+        )
     }
 
     fn model(&self) -> Result<&Model> {

@@ -65,11 +65,11 @@ pub(super) fn objective(
             Inference::Direct => direct_bound(&task, warm, &settings.cancelled)?,
         },
         Likelihood::Softmax => {
-            let fit = Laplace::new(&task, SWEEPS)?;
+            let fit = Laplace::until(&task, SWEEPS, &settings.cancelled)?;
             (fit.gradient(&task)?, fit.converged)
         }
         Likelihood::OneVsEach => {
-            let fit = OveMeanField::new(&task, SWEEPS, 1e-6)?;
+            let fit = OveMeanField::until(&task, SWEEPS, 1e-6, &settings.cancelled)?;
             (fit.gradient(&task)?, fit.converged)
         }
         Likelihood::Gaussian => {
@@ -94,8 +94,7 @@ fn collapsed_bound(task: &Task, warm: &mut Warm, cancelled: &AtomicBool) -> Resu
 /// The direct bound at the end of natural-gradient ascent; its slope by the envelope rule.
 fn direct_bound(task: &Task, warm: &mut Warm, cancelled: &AtomicBool) -> Result<(Gradient, bool)> {
     let options = NaturalOptions { max_steps: 60, tolerance: 1e-4, precision: Precision::Fast };
-    let how =
-        Ascent { start: warm.sites.take(), digits: Digits::Most, rest: 0.0, cancelled: Some(cancelled) };
+    let how = Ascent { start: warm.sites.take(), digits: Digits::Most, rest: 0.0, cancelled };
     let fit = ascend_from(&task.standardise(), options, &how)?;
     let gradient = envelope(task, &fit);
     warm.sites = Some(fit.sites());
@@ -140,8 +139,10 @@ pub(super) fn adapted(
     (x, y, classes): (&Mat<f64>, &[usize], usize),
     guess: Option<Guess<'_>>,
 ) -> Result<Adapted> {
+    use crate::inference::Inference as Other;
     let support = Support::new(x.as_ref(), y, hyper.prior(classes))?;
     let task = support.task()?;
+    let by = |inference: Other| inference.posterior_until(&task, &settings.cancelled);
     let posterior = match settings.likelihood {
         Likelihood::LogisticSoftmax => {
             let start = match guess.filter(|guess| guess.y.len() < task.points()) {
@@ -150,11 +151,9 @@ pub(super) fn adapted(
             };
             logistic_softmax(settings, &task, start)?
         }
-        Likelihood::Softmax => crate::inference::Inference::Laplace { max_steps: SWEEPS }.posterior(&task)?,
-        Likelihood::OneVsEach => {
-            crate::inference::Inference::OneVsEach { sweeps: SWEEPS, tolerance: 1e-6 }.posterior(&task)?
-        }
-        Likelihood::Gaussian => crate::inference::Inference::Exact { noise }.posterior(&task)?,
+        Likelihood::Softmax => by(Other::Laplace { max_steps: SWEEPS })?,
+        Likelihood::OneVsEach => by(Other::OneVsEach { sweeps: SWEEPS, tolerance: 1e-6 })?,
+        Likelihood::Gaussian => by(Other::Exact { noise })?,
     };
     Ok(Adapted { support, posterior })
 }
@@ -222,7 +221,7 @@ pub(super) fn direct_blocks(
     gain: f64,
 ) -> Result<Direct> {
     let rest = gain * task.points() as f64;
-    let how = Ascent { start, digits: Digits::Most, rest, cancelled: Some(cancelled) };
+    let how = Ascent { start, digits: Digits::Most, rest, cancelled };
     let options = NaturalOptions { max_steps: SWEEPS, tolerance: TOLERANCE, precision: Precision::Fast };
     let fit = ascend_from(&task.standardise(), options, &how)?;
     let (sites, bound, converged) = (fit.sites(), fit.bound(), fit.converged);

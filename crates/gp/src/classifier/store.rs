@@ -11,12 +11,16 @@ use faer::Mat;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Key of the JSON in the header.
 const KEY: &str = "siskin-gp-classifier";
 /// Raised when the meaning of a stored field changes.
 const VERSION: u32 = 3;
+/// Most bytes of a file.
+const MOST_BYTES: u64 = 2 << 30;
 
 /// All that is no array.
 #[derive(Clone, Serialize, Deserialize)]
@@ -58,10 +62,11 @@ fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> String {
 }
 
 impl GpClassifier {
-    /// Writes the fitted classifier to a safetensors file. It keeps the training points: the posterior needs them.
+    /// Writes the fitted classifier to a safetensors file, whole or not at all. It keeps the training points: the posterior
+    /// needs them.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        std::fs::write(path, self.to_bytes()?).map_err(|e| file_error(path, &e))
+        write_whole(path, &self.to_bytes()?).map_err(|e| file_error(path, &e))
     }
 
     /// The bytes of such a file, to keep within another.
@@ -107,6 +112,10 @@ impl GpClassifier {
     /// Reads a classifier written by [`GpClassifier::save`]. Everything is checked as in `fit`.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
+        let about = std::fs::metadata(path).map_err(|e| file_error(path, &e))?;
+        if !about.is_file() || about.len() > MOST_BYTES {
+            return Err(file_error(path, &format!("must be a regular file of at most {MOST_BYTES} bytes")));
+        }
         let bytes = std::fs::read(path).map_err(|e| file_error(path, &e))?;
         Self::from_bytes(&bytes, path)
     }
@@ -139,8 +148,25 @@ impl GpClassifier {
             return Err(file_error(path, &"is damaged: the checksum does not fit"));
         }
         let read = Reader { path, tensors };
-        read.classifier(header)
+        Ok(GpClassifier { unsealed: !sealed, ..read.classifier(header)? })
     }
+}
+
+/// Writes beside the place, brings it to the disk and moves it there: after a crash the file is the old one or the new one.
+fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    static DRAFTS: AtomicUsize = AtomicUsize::new(0);
+    let draft = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let draft = path.with_added_extension(format!("{}-{draft}.siskin-writing", std::process::id()));
+    let write = || {
+        let mut file = std::fs::File::create_new(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&draft, path)
+    };
+    write().inspect_err(|_| {
+        // What went wrong is told; a draft that cannot be removed either changes nothing.
+        let _ = std::fs::remove_file(&draft);
+    })
 }
 
 /// In version 1 the fields of the kernel stood among the others.

@@ -5,6 +5,7 @@
 //! `(K + W^-1)^-1 = E - E R (R' E R)^-1 R' E` where R stacks C identity matrices.
 
 use super::gibbs::root;
+use super::go_on;
 use crate::likelihoods::softmax;
 use crate::linalg::{
     cholesky, dot, gram_of_lower, logdet_of_factor, logdet_of_one_plus, lower_inverse, lower_product,
@@ -16,6 +17,7 @@ use faer::Mat;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 use siskin_random::stream;
+use std::sync::atomic::AtomicBool;
 
 /// The Gaussian approximation at the mode, in units of x = f / tau.
 #[derive(Debug, Clone)]
@@ -49,6 +51,11 @@ struct Blocks {
 impl Laplace {
     /// Newton's method from the prior mean, each step halved until the log posterior does not fall.
     pub fn new(task: &Task, max_steps: usize) -> Result<Self> {
+        Laplace::until(task, max_steps, &AtomicBool::new(false))
+    }
+
+    /// [`Laplace::new`] until it is cancelled.
+    pub(crate) fn until(task: &Task, max_steps: usize, cancelled: &AtomicBool) -> Result<Self> {
         let Standard { k, y, a } = task.standardise();
         let (n, classes) = (y.len(), k.len());
         let mut x = a.clone();
@@ -62,7 +69,7 @@ impl Laplace {
         'newton: while steps < max_steps && !polished {
             steps += 1;
             polished = converged;
-            let blocks = Blocks::new(&k, &pi)?;
+            let blocks = Blocks::new(&k, &pi, cancelled)?;
             let target = newton_alpha(&k, &a, y, &x, &pi, &blocks);
             let mut step = 1.0;
             loop {
@@ -83,7 +90,7 @@ impl Laplace {
             pi = softmax::rows(&x);
             converged = converged || is_mode(&k, &a, y, &x, &pi);
         }
-        let blocks = Blocks::new(&k, &pi)?;
+        let blocks = Blocks::new(&k, &pi, cancelled)?;
         let residual = Mat::from_fn(n, classes, |i, c| f64::from(y[i] == c) - pi[(i, c)]);
         let log_marginal = psi - 0.5 * blocks.logdet;
         let mode = x * faer::Scale(task.tau());
@@ -179,11 +186,12 @@ impl Laplace {
 }
 
 impl Blocks {
-    fn new(k: &[Mat<f64>], pi: &Mat<f64>) -> Result<Self> {
+    fn new(k: &[Mat<f64>], pi: &Mat<f64>, cancelled: &AtomicBool) -> Result<Self> {
         let n = pi.nrows();
         let mut logdets = Vec::with_capacity(k.len() + 1);
         let mut e = Vec::with_capacity(k.len());
         for (c, k) in k.iter().enumerate() {
+            go_on(cancelled)?;
             let d: Vec<f64> = pi.col_as_slice(c).iter().map(|p| p.sqrt()).collect();
             let b = Mat::from_fn(n, n, |i, j| f64::from(i == j) + d[i] * k[(i, j)] * d[j]);
             let l = cholesky(b, "I + D^1/2 K D^1/2")?;

@@ -27,8 +27,8 @@ use crate::{Error, Result, Task};
 use exact::LabelRegression;
 use gibbs::Sampler;
 use laplace::Laplace;
-use mean_field::{Start, Stop, Updates, infer};
-use natural::{NaturalOptions, natural};
+use mean_field::{Start, Stop, Updates, infer_until};
+use natural::{NaturalOptions, natural_until};
 use one_vs_each::OveMeanField;
 
 /// A way from a task to a posterior.
@@ -67,16 +67,23 @@ pub enum Inference {
 impl Inference {
     /// The posterior of a task.
     pub fn posterior(&self, task: &Task) -> Result<Posterior> {
+        self.posterior_until(task, &AtomicBool::new(false))
+    }
+
+    /// [`Inference::posterior`] that ends with [`Error::Cancelled`] soon after another thread sets `cancelled`: within one
+    /// factorisation of one class, or one pass over the points. (Sampling and exact regression look once, at their start.)
+    pub fn posterior_until(&self, task: &Task, cancelled: &AtomicBool) -> Result<Posterior> {
+        go_on(cancelled)?;
         Ok(match *self {
             Inference::MeanField { order, stop } => {
-                let fit = infer(task, order, &Start::Prior, stop)?;
+                let fit = infer_until(task, order, &Start::Prior, stop, cancelled)?;
                 let fixed = matches!(stop, Stop::Steps(_));
                 let blocks = Blocks::new(fit.blocks().iter().cloned(), task.tau())?;
                 let bound = fit.trace[fit.trace.len() - 1];
                 Posterior::new(Answers::Blocks(blocks), bound, fit.steps, fit.converged || fixed)
             }
             Inference::Natural(options) => {
-                let fit = natural(&task.standardise(), options)?;
+                let fit = natural_until(&task.standardise(), options, cancelled)?;
                 let (bound, steps) = (fit.bound(), fit.bounds.len() - 1);
                 let converged = fit.converged || options.tolerance == 0.0;
                 Posterior::new(Answers::Blocks(Blocks::new(fit.blocks, task.tau())?), bound, steps, converged)
@@ -86,12 +93,12 @@ impl Inference {
                 Posterior::new(Answers::Samples(samples), f64::NAN, sampler.chains.sweeps, true)
             }
             Inference::Laplace { max_steps } => {
-                let fit = Laplace::new(task, max_steps)?;
+                let fit = Laplace::until(task, max_steps, cancelled)?;
                 let (evidence, steps, converged) = (fit.log_marginal, fit.steps, fit.converged);
                 Posterior::new(Answers::Laplace(Box::new(fit)), evidence, steps, converged)
             }
             Inference::OneVsEach { sweeps, tolerance } => {
-                let fit = OveMeanField::new(task, sweeps, tolerance)?;
+                let fit = OveMeanField::until(task, sweeps, tolerance, cancelled)?;
                 let bound = fit.bounds.last().copied().unwrap_or(f64::NEG_INFINITY);
                 let (steps, converged) = (fit.bounds.len(), fit.converged);
                 Posterior::new(Answers::OneVsEach(Box::new(fit)), bound, steps, converged)
@@ -110,5 +117,43 @@ pub(crate) fn go_on(cancelled: &AtomicBool) -> Result<()> {
     match cancelled.load(Ordering::Relaxed) {
         false => Ok(()),
         true => Err(Error::Cancelled),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::{Kernel, Rbf};
+    use crate::testing::normal;
+    use crate::{Hyper, Support};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    /// Each way would take minutes to hours for this task and these numbers of steps; each ends when it is told to.
+    #[test]
+    fn every_inference_ends_when_it_is_cancelled() {
+        let x = normal(&mut ChaCha8Rng::seed_from_u64(5), 320, 4);
+        let y: Vec<usize> = (0..320).map(|i| i % 8).collect();
+        let hyper = Hyper { kernel: Kernel::new(Rbf), mean: -1.0, tau: 0.5 };
+        let task = Support::new(x.as_ref(), &y, hyper.prior(8)).unwrap().task().unwrap();
+        let steps = 1_000_000;
+        let ways = [
+            Inference::Natural(NaturalOptions { max_steps: steps, tolerance: 0.0, ..Default::default() }),
+            Inference::MeanField { order: Updates::Joint, stop: Stop::Steps(steps) },
+            Inference::OneVsEach { sweeps: steps, tolerance: 0.0 },
+        ];
+        for way in ways {
+            let cancelled = AtomicBool::new(false);
+            let outcome = std::thread::scope(|scope| {
+                let fit = scope.spawn(|| way.posterior_until(&task, &cancelled));
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                cancelled.store(true, Ordering::Relaxed);
+                fit.join().unwrap()
+            });
+            assert_eq!(outcome.err(), Some(Error::Cancelled), "{way:?}");
+        }
+        // Newton's method ends by itself before anybody could say stop.
+        let told = AtomicBool::new(true);
+        assert_eq!(Laplace::until(&task, steps, &told).err(), Some(Error::Cancelled));
     }
 }

@@ -75,13 +75,7 @@ pub(crate) struct Ascent<'a> {
     /// It also rests when a further step would gain less than this, in nats; 0: never.
     pub(crate) rest: f64,
     /// Set from another thread, it ends the ascent with [`Error::Cancelled`].
-    pub(crate) cancelled: Option<&'a AtomicBool>,
-}
-
-impl Ascent<'_> {
-    fn go_on(&self) -> Result<()> {
-        self.cancelled.map_or(Ok(()), go_on)
-    }
+    pub(crate) cancelled: &'a AtomicBool,
 }
 
 /// After this many halvings the iteration is taken to oscillate, and steps stay short.
@@ -90,6 +84,9 @@ const PATIENCE: usize = 3;
 const SHORT: f64 = 0.35;
 /// Steps below this are given up.
 const SMALLEST: f64 = 1e-6;
+
+/// From so many points on, the matrices of one state at a time are held.
+const LARGE: usize = 500;
 
 /// While a step moves the sites by more than this, rough integrals will do.
 const ROUGH: f64 = 1e-3;
@@ -101,6 +98,8 @@ struct State {
     mu: Mat<f64>,
     v: Mat<f64>,
     fit: ExpectedLogLik,
+    /// `KL(q || prior)`.
+    kl: f64,
     bound: f64,
     precision: Precision,
 }
@@ -109,7 +108,7 @@ impl State {
     fn new(task: &Standard<'_>, how: &Ascent<'_>, sites: Sites, precision: Precision) -> Result<Self> {
         let (n, classes) = (task.points(), task.classes());
         let block = |c: usize| {
-            how.go_on()?;
+            go_on(how.cancelled)?;
             let (w, b) = (sites.w.col_as_slice(c), sites.b.col_as_slice(c));
             SignedBlock::to(how.digits, &task.k[c], w, b, task.a.col_as_slice(c))
         };
@@ -119,9 +118,9 @@ impl State {
         let mu = Mat::from_fn(n, classes, |i, c| blocks[c].mu[i]);
         let v = Mat::from_fn(n, classes, |i, c| blocks[c].v[i].max(0.0));
         let fit = expected_log_lik(mu.as_ref(), v.as_ref(), task.y, precision)?;
-        let mut state = State { sites, blocks, mu, v, bound: 0.0, fit, precision };
-        state.bound = state.fit.value - state.kl();
-        Ok(state)
+        let kl = sum_any_order(&mut blocks.iter().map(|block| block.kl).collect::<Vec<_>>());
+        let bound = fit.value - kl;
+        Ok(State { sites, blocks, mu, v, kl, bound, fit, precision })
     }
 
     /// Where the ascent starts.
@@ -141,18 +140,14 @@ impl State {
         let sites = Sites::none(n, classes);
         let (mu, v) = (task.a.clone(), Mat::from_fn(n, classes, |i, c| task.k[c][(i, i)]));
         let fit = expected_log_lik(mu.as_ref(), v.as_ref(), task.y, precision)?;
-        Ok(State { sites, blocks: Vec::new(), mu, v, bound: fit.value, fit, precision })
-    }
-
-    fn kl(&self) -> f64 {
-        sum_any_order(&mut self.blocks.iter().map(|block| block.kl).collect::<Vec<_>>())
+        Ok(State { sites, blocks: Vec::new(), mu, v, kl: 0.0, bound: fit.value, fit, precision })
     }
 
     /// The same q(F) with better integrals.
     fn refine(&mut self, task: &Standard<'_>, precision: Precision) -> Result<()> {
         if self.precision != precision {
             self.fit = expected_log_lik(self.mu.as_ref(), self.v.as_ref(), task.y, precision)?;
-            self.bound = self.fit.value - self.kl();
+            self.bound = self.fit.value - self.kl;
             self.precision = precision;
         }
         Ok(())
@@ -195,7 +190,16 @@ pub(crate) fn sites_at(y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Result<Sites
 /// A step that would lower the bound, or leave no Gaussian, is halved. Running out of steps is reported in
 /// [`Natural::converged`], not hidden.
 pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> {
-    ascend_from(task, options, &Ascent { start: None, digits: Digits::All, rest: 0.0, cancelled: None })
+    natural_until(task, options, &AtomicBool::new(false))
+}
+
+/// [`natural`] until it is cancelled.
+pub(crate) fn natural_until(
+    task: &Standard<'_>,
+    options: NaturalOptions,
+    cancelled: &AtomicBool,
+) -> Result<Natural> {
+    ascend_from(task, options, &Ascent { start: None, digits: Digits::All, rest: 0.0, cancelled })
 }
 
 /// [`natural`] from given sites, with as many digits as asked, until it is cancelled.
@@ -216,6 +220,10 @@ pub(crate) fn ascend_from(task: &Standard<'_>, options: NaturalOptions, how: &As
             break;
         }
         history.push(state.sites.clone(), target.clone());
+        if task.points() >= LARGE {
+            // The next state has blocks of its own; if there is none, these are made again at the end.
+            state.blocks = Vec::new();
+        }
         match step(task, how, &state, &target, (&mut history, &mut halvings))? {
             Some(next) => {
                 state = next;
@@ -231,7 +239,7 @@ pub(crate) fn ascend_from(task: &Standard<'_>, options: NaturalOptions, how: &As
     }
     refine(task, &mut state, options.precision, &mut bounds)?;
     if state.blocks.is_empty() {
-        // No step was taken.
+        // No step was taken, or the last one was tried in vain.
         state = State::new(task, how, state.sites, options.precision)?;
     }
     let residual = state.sites.distance(&state.target());

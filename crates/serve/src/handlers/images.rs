@@ -45,7 +45,7 @@ pub fn view(app: &App, model: &Model, bytes: &[u8], late: &AtomicBool) -> Answer
 pub fn image_seconds(model: &Model, bytes: &Bytes) -> f64 {
     let pixels = claim(bytes).map_or(0, |claim| claim.pixels()) as f64;
     let (side, channels) = model.input();
-    2e-8 * pixels + 1e-6 * f64::from(side * side) * channels as f64
+    3e-8 * pixels + 1e-6 * f64::from(side * side) * channels as f64
 }
 
 /// Splits a request's images into turns of about [`TURN`] seconds, at least one image each.

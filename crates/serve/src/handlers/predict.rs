@@ -9,10 +9,11 @@ use crate::store::Entry;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use siskin_adapt::{Look, NamedAnswer, Rules, Thresholds, View};
+use serde_json::Value;
+use siskin_adapt::{Look, NamedAnswer, Rules, TaskClassifier, Thresholds, View};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -63,7 +64,7 @@ pub async fn predict(
     path: Id,
     settings: Result<Query<Settings>, QueryRejection>,
     request: Request,
-) -> Answer<Json<Value>> {
+) -> Answer<Response> {
     let Query(settings) = settings.map_err(|e| Refusal::bad(e.body_text()))?;
     let id = id(path)?;
     let entry = app.tasks.get(&id)?;
@@ -74,6 +75,7 @@ pub async fn predict(
     let each = entry.task.shape().answer_seconds();
     let seconds = |image: &Bytes| each + image_seconds(&app.models[entry.model], image);
     let mut job = app.work.job(images.iter().map(seconds).sum());
+    let _room = app.answers.claim(images.len() * answer_bytes(&entry.task, settings.explain)).await?;
     let (mut predictions, mut looks) = (Vec::new(), Vec::new());
     for images in turns(images, seconds) {
         let turn = Turn {
@@ -90,7 +92,27 @@ pub async fn predict(
     let warnings = warnings(app.models[entry.model].mismatch(&looks));
     let notes: Vec<&str> =
         thresholds.notes().iter().map(String::as_str).chain(thresholds.expectation()).collect();
-    Ok(Json(json!({ "task": id, "predictions": predictions, "notes": notes, "warnings": warnings })))
+    Ok(Json(Predictions { task: &id, predictions: &predictions, notes, warnings }).into_response())
+}
+
+/// The answer of a request. Not a tree of values: it may be large.
+#[derive(Serialize)]
+struct Predictions<'a> {
+    task: &'a str,
+    predictions: &'a [Prediction],
+    notes: Vec<&'a str>,
+    warnings: Value,
+}
+
+/// Bytes of the answer for one image, at most, in memory and as text: every class twice (with its probability, and in the set), and
+/// the nearest examples.
+fn answer_bytes(task: &TaskClassifier, explain: usize) -> usize {
+    /// Of a name beside its letters, and of the numbers beside it.
+    const EACH: usize = 80;
+    let classes: usize = task.classes().iter().map(|name| name.len() + EACH).sum();
+    let longest = |names: &[String]| names.iter().map(String::len).max().unwrap_or(0);
+    let near = longest(task.names()) + longest(task.classes()) + 2 * EACH;
+    2 * (2 * classes + explain.min(task.labels().len()) * near + 4 * EACH)
 }
 
 /// Some images of a request.

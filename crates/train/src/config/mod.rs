@@ -60,14 +60,14 @@ impl Config {
 
     /// As [`Config::load`], by `method` in place of the file's.
     pub fn load_by(path: &Path, settings: &[String], method: Option<MethodName>) -> Result<Config> {
-        let text = std::fs::read_to_string(path).map_err(io("read the config", path))?;
+        let text = read(path)?;
         Config::read(&text, settings, method, false).map_err(|e| in_file(path, e))
     }
 
     /// The config that a run wrote, with settings. Earlier versions wrote the tables of all methods: those of others are
     /// left out.
     pub fn load_saved(path: &Path, settings: &[String]) -> Result<Config> {
-        let text = std::fs::read_to_string(path).map_err(io("read the config", path))?;
+        let text = read(path)?;
         Config::parse_saved(&text, settings).map_err(|e| in_file(path, e))
     }
 
@@ -208,6 +208,13 @@ fn in_file(path: &Path, error: Error) -> Error {
         Error::Config(why) => Error::Config(format!("{}: {why}", path.display())),
         other => other,
     }
+}
+
+/// The text of a config: a regular file of bounded size.
+fn read(path: &Path) -> Result<String> {
+    const MOST_BYTES: u64 = 16 << 20;
+    let text = |bytes| String::from_utf8(bytes).map_err(std::io::Error::other);
+    siskin_data::files::read(path, MOST_BYTES).and_then(text).map_err(io("read the config", path))
 }
 
 #[cfg(test)]

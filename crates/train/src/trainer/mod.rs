@@ -24,6 +24,7 @@ use crate::run_folder::RunFolder;
 use handover::handed_over;
 use record::Record;
 use siskin_methods::{Method, State};
+use siskin_model::seal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -63,6 +64,7 @@ impl Trainer {
             model: Some(phase.config.model(data.base_classes)),
             config: config.to_toml(),
             data: data.hash.clone(),
+            unsealed: false,
         };
         let average = new_average(&phase, &method.state());
         Trainer::at(folder, phase, position, method, average)
@@ -129,6 +131,12 @@ impl Trainer {
             }
         }
         Ok(self.model())
+    }
+
+    /// What people should be told who resume it: that its checkpoint had no checksum.
+    pub fn notice(&self) -> Option<String> {
+        let what = format!("The checkpoint of {}", self.folder.path().display());
+        self.position.unsealed.then(|| seal::notice(&what, "The next one that is saved has a checksum."))
     }
 
     /// The phase it is in.

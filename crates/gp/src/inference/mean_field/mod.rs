@@ -8,6 +8,7 @@ mod sweep;
 mod tape;
 
 use faer::Mat;
+use std::sync::atomic::AtomicBool;
 
 pub use local::{CLAMP, Local, LocalBar, MarginalsBar};
 pub(crate) use many_points::{Collapsed, Effort, Marginals};
@@ -137,6 +138,17 @@ impl Fit {
 
 /// Mean-field inference of q(F) for one task.
 pub fn infer(task: &Task, order: Updates, start: &Start, stop: Stop) -> Result<Fit> {
+    infer_until(task, order, start, stop, &AtomicBool::new(false))
+}
+
+/// [`infer`] until it is cancelled.
+pub(crate) fn infer_until(
+    task: &Task,
+    order: Updates,
+    start: &Start,
+    stop: Stop,
+    cancelled: &AtomicBool,
+) -> Result<Fit> {
     let (max_steps, tol) = match stop {
         Stop::Steps(steps) => (steps, None),
         Stop::Tolerance { tol, max_steps } => (max_steps, Some(tol)),
@@ -150,7 +162,7 @@ pub fn infer(task: &Task, order: Updates, start: &Start, stop: Stop) -> Result<F
     let x = task.standardise();
     let state = State::new(&x, start, task.tau())?;
     let local = state.local(order, x.y);
-    let mut sweep = Sweep::run(&x, order, state, local)?;
+    let mut sweep = Sweep::run(&x, order, state, local, cancelled)?;
     let mut trace = Vec::new();
     loop {
         let output = sweep.output();
@@ -163,7 +175,7 @@ pub fn infer(task: &Task, order: Updates, start: &Start, stop: Stop) -> Result<F
         if converged || trace.len() == max_steps {
             return Ok(Fit { steps: trace.len(), converged, change, trace, tau: task.tau(), sweep });
         }
-        sweep = Sweep::run(&x, order, output, next)?;
+        sweep = Sweep::run(&x, order, output, next, cancelled)?;
     }
 }
 

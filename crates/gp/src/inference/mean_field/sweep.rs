@@ -1,10 +1,12 @@
 //! One sweep: the local update of all points, then the Gaussian block of each class.
 
 use faer::Mat;
+use std::sync::atomic::AtomicBool;
 
 use super::local::Local;
 use super::{Start, Updates};
 use crate::gaussian::Block;
+use crate::inference::go_on;
 use crate::linalg::sum_any_order;
 use crate::task::{Standard, check_matrix};
 use crate::{Error, Result};
@@ -81,8 +83,14 @@ pub struct Sweep {
 
 impl Sweep {
     /// The Gaussian blocks for local factors already computed from `input`.
-    pub fn run(x: &Standard<'_>, order: Updates, input: State, local: Local) -> Result<Self> {
-        let blocks = blocks(x, order, &input, &local)?;
+    pub fn run(
+        x: &Standard<'_>,
+        order: Updates,
+        input: State,
+        local: Local,
+        cancelled: &AtomicBool,
+    ) -> Result<Self> {
+        let blocks = blocks(x, order, &input, &local, cancelled)?;
         Ok(Self { input, local, blocks })
     }
 
@@ -104,9 +112,17 @@ impl Sweep {
 }
 
 /// Eqs. (12d), (12e) for each class. The paper's order takes the `omega` of the sweep before.
-pub fn blocks(x: &Standard<'_>, order: Updates, input: &State, local: &Local) -> Result<Vec<Block>> {
+pub fn blocks(
+    x: &Standard<'_>,
+    order: Updates,
+    input: &State,
+    local: &Local,
+    cancelled: &AtomicBool,
+) -> Result<Vec<Block>> {
     let w = if order.lags() { &input.omega } else { &local.w };
-    let block =
-        |c: usize| Block::new(&x.k[c], w.col_as_slice(c), local.b.col_as_slice(c), x.a.col_as_slice(c));
+    let block = |c: usize| {
+        go_on(cancelled)?;
+        Block::new(&x.k[c], w.col_as_slice(c), local.b.col_as_slice(c), x.a.col_as_slice(c))
+    };
     (0..x.classes()).map(block).collect()
 }

@@ -96,9 +96,10 @@ impl<'t> Tape<'t> {
         let numbers = 2 * steps * x.classes() * x.points() * x.points();
         let mut state = State::new(&x, start, task.tau())?;
         let mut sweeps: Vec<Sweep> = Vec::with_capacity(steps);
+        let never = std::sync::atomic::AtomicBool::new(false);
         for _ in 0..steps {
             let local = state.local(order, x.y);
-            let sweep = Sweep::run(&x, order, state, local)?;
+            let sweep = Sweep::run(&x, order, state, local, &never)?;
             state = sweep.output();
             if let Some(before) = sweeps.last_mut().filter(|_| numbers > KEEP) {
                 before.blocks = Vec::new();
@@ -188,11 +189,12 @@ impl<'t> Tape<'t> {
     /// starts from the prior.
     pub(crate) fn unroll(&self, top: Top) -> Result<PriorBar> {
         let Top { mu, v, b, w, local, mut k, mut a } = top;
+        let never = std::sync::atomic::AtomicBool::new(false);
         let (mut carry, mut direct) = (Carry { mu, v, local }, Some((b, w)));
         for sweep in self.sweeps.iter().rev() {
             let again;
             let blocks = if sweep.blocks.is_empty() {
-                again = blocks(&self.x, self.order, &sweep.input, &sweep.local)?;
+                again = blocks(&self.x, self.order, &sweep.input, &sweep.local, &never)?;
                 &again
             } else {
                 &sweep.blocks

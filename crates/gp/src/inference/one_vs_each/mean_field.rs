@@ -2,12 +2,14 @@
 
 use super::Differences;
 use crate::gaussian::Block;
+use crate::inference::go_on;
 use crate::likelihoods::softmax;
 use crate::linalg::dot;
 use crate::posterior::Latent;
 use crate::special::{log2cosh_half, pg_mean1};
 use crate::{Error, Gradient, Query, Result, Standard, Task};
 use faer::Mat;
+use std::sync::atomic::AtomicBool;
 
 /// The mean-field posterior of a task under one-vs-each, in the differences `psi` of x = f / tau.
 #[derive(Debug, Clone)]
@@ -29,6 +31,11 @@ impl OveMeanField {
     /// A sweep is `c = sqrt(mu^2 + v)`, `w = tanh(c/2)/(2c)`, then the Gaussian with precision `(A K A')^-1 + W` and
     /// linear term 1/2; the bound is `sum_j (mu_j/2 - log 2cosh(c_j/2)) - KL` at the current `c`.
     pub fn new(task: &Task, sweeps: usize, tolerance: f64) -> Result<Self> {
+        OveMeanField::until(task, sweeps, tolerance, &AtomicBool::new(false))
+    }
+
+    /// [`OveMeanField::new`] until it is cancelled.
+    pub(crate) fn until(task: &Task, sweeps: usize, tolerance: f64, cancelled: &AtomicBool) -> Result<Self> {
         if sweeps == 0 {
             return Err(Error::OutOfRange { what: "sweeps", value: 0.0, must: "at least 1" });
         }
@@ -40,6 +47,7 @@ impl OveMeanField {
         let mut tilt: Vec<f64> = prior_mean.iter().enumerate().map(|(j, m)| tilt(*m, gram[(j, j)])).collect();
         let mut bounds = Vec::new();
         loop {
+            go_on(cancelled)?;
             let w: Vec<f64> = tilt.iter().map(|&c| pg_mean1(c)).collect();
             let gauss = Block::new(&gram, &w, &half, &prior_mean)?;
             let next: Vec<f64> = gauss.mu.iter().zip(&gauss.v).map(|(&m, &v)| self::tilt(m, v)).collect();
