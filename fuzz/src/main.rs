@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo build --release --workspace
-//! target/release/siskin-fuzz 60             # every target, 60 s of CPU time each
+//! target/release/siskin-fuzz 60             # every target, 60 s each
 //! target/release/siskin-fuzz 900 task model # these
 //! target/release/siskin-fuzz seeds FOLDER   # a folder of whole inputs for each target, for other fuzzers
 //! ```
