@@ -54,8 +54,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     model : str or path
-        The name of the shipped model, a file written by ``siskin export``, or the folder of a training run. It is opened at
-        the first use.
+        The name of the shipped model or of a network that was added by ``siskin model add``, a file written by
+        ``siskin export``, or the folder of a training run. It is opened at the first use.
 
     Attributes
     ----------
@@ -132,6 +132,34 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         network = self._open()
         task = network.adapt_folder(os.fspath(folder))
         return self._take(network, task, np.array(task.classes()))
+
+    def partial_fit(self, images: Iterable[Any], labels: ArrayLike) -> FewShotClassifier:
+        """Adapts to more labelled images, of the classes that are there or of new ones, which come last in ``classes_``. The
+        images of before are not needed again. Without a fit before it is a fit. Returns the classifier."""
+        if not hasattr(self, "_adapted"):
+            return self.fit(images, labels)
+        network, task = self._adapted
+        y = np.asarray(labels)
+        if y.ndim != 1:
+            raise ValueError(f"labels have the shape {y.shape}; expected a list with one label an image")
+        names, indices = np.unique(y, return_inverse=True)
+        task = network.add(task, _images(images), indices.tolist(), [str(name) for name in names])
+        known = {str(name): name for name in [*names.tolist(), *self.classes_.tolist()]}
+        return self._take(network, task, np.array([known[name] for name in task.classes()]))
+
+    def add_class(self, label: Any, images: Iterable[Any]) -> FewShotClassifier:
+        """Adapts to one more class, or to more images of one. Returns the classifier."""
+        check_is_fitted(self)
+        given = _images(images)
+        return self.partial_fit(given, [label] * len(given))
+
+    def remove_class(self, label: Any) -> FewShotClassifier:
+        """Forgets a class and its images; two must stay. Returns the classifier."""
+        check_is_fitted(self)
+        network, task = self._adapted
+        task = network.remove(task, str(label))
+        kept = [name for name in self.classes_.tolist() if str(name) != str(label)]
+        return self._take(network, task, np.array(kept))
 
     def predict_proba(self, images: Iterable[Any]) -> _Array:
         """Class probabilities [N, C], columns as in ``classes_``."""

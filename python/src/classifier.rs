@@ -7,7 +7,7 @@ use faer::Mat;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use siskin_gp::classifier::{GpClassifier, Inference, Likelihood, Predictions};
+use siskin_gp::classifier::{EvidenceBound, GpClassifier, Likelihood, Predictions};
 use siskin_gp::kernels::{AnyForm, Kernel};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -49,7 +49,7 @@ impl Classifier {
         let mut model = GpClassifier::default();
         model.kernel = named_kernel(kernel)?;
         model.likelihood = named("likelihood", &Likelihood::NAMED, likelihood)?;
-        model.inference = named("inference", &Inference::NAMED, inference)?;
+        model.bound = named("inference", &EvidenceBound::NAMED, inference)?;
         (model.standardise, model.prior_mean, model.tau) = (standardise, prior_mean, tau);
         (model.learn, model.learn_points) = (learn, learn_points);
         let x = matrix(&x);

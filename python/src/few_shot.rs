@@ -7,13 +7,14 @@ use crate::{file_error, value_error};
 use numpy::{PyArray1, PyArray2};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyTuple};
 use siskin_adapt::{
     Answer, Example, Features, Intake, Look, Mismatch, Model, Rules, Support, TaskClassifier, View,
 };
 use siskin_data::OnBadImage;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Images embedded between two looks at Ctrl-C: bounds the memory too.
 const CHUNK: usize = 256;
@@ -37,8 +38,8 @@ type Answers<'py> = (
     Bound<'py, PyArray1<f64>>,
 );
 
-/// What makes a network again: a function, and its bytes and origin as arguments.
-type Recipe<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, String));
+/// What makes a network again: a function and its arguments.
+type Recipe<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
 
 /// A set of classes and "none of these" for each image; then what of the rules cannot be honoured.
 type Decisions = (Vec<(Vec<usize>, bool)>, Vec<String>);
@@ -62,15 +63,26 @@ impl Network {
         Model::from_bytes(bytes, origin).map(Network::of).map_err(value_error)
     }
 
-    /// Pickles as its bytes.
+    /// Pickles as its bytes; an added network as its name, for it must be added where it is read too.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Recipe<'py>> {
-        let make = py.get_type::<Network>().getattr("from_bytes")?;
-        Ok((make, (self.to_bytes(py)?, self.model.origin().into())))
+        let class = py.get_type::<Network>();
+        let origin = self.model.origin();
+        match self.model.foreign() {
+            Some(_) => Ok((class.getattr("open")?, PyTuple::new(py, [origin])?)),
+            None => Ok((class.getattr("from_bytes")?, (self.to_bytes(py)?, origin).into_pyobject(py)?)),
+        }
     }
 
     /// What the model is: name, training and measured quality, as JSON.
     fn card(&self) -> PyResult<String> {
-        serde_json::to_string(self.model.card()).map_err(value_error)
+        match (self.model.card(), self.model.foreign()) {
+            (Ok(card), _) => serde_json::to_string(card).map_err(value_error),
+            (Err(_), Some(spec)) => {
+                let about = serde_json::json!({"name": self.model.name(), "foreign": spec});
+                Ok(about.to_string())
+            }
+            (Err(why), None) => Err(value_error(why)),
+        }
     }
 
     /// Features of images, [N, D].
@@ -90,7 +102,8 @@ impl Network {
         if images.len() != labels.len() {
             return Err(value_error(format!("{} images have {} labels", images.len(), labels.len())));
         }
-        let sources = images.into_iter().map(Given::source).collect::<PyResult<Vec<_>>>()?;
+        let sources =
+            images.into_iter().map(|image| image.source(&self.model)).collect::<PyResult<Vec<_>>>()?;
         let model = self.model.clone();
         self.pool
             .run(py, move || {
@@ -115,6 +128,46 @@ impl Network {
                 adapted(&model, &support, &siskin_adapt::title_of(&folder))
             })
             .and_then(|(task, mismatch)| warned(py, mismatch, task))
+    }
+
+    /// The task with more labelled images: `labels` index `classes`, of the task or new.
+    fn add(
+        &self,
+        py: Python<'_>,
+        task: &Task,
+        images: Vec<Given<'_>>,
+        labels: Vec<usize>,
+        classes: Vec<String>,
+    ) -> PyResult<Task> {
+        if images.len() != labels.len() {
+            return Err(value_error(format!("{} images have {} labels", images.len(), labels.len())));
+        }
+        let sources =
+            images.into_iter().map(|image| image.source(&self.model)).collect::<PyResult<Vec<_>>>()?;
+        let (model, task) = (self.model.clone(), task.0.clone());
+        // Images in memory are called by their place, after those that are there.
+        let first = task.labels().len();
+        self.pool
+            .run(py, move || {
+                let intake = Intake::default();
+                let examples = sources.into_iter().zip(labels).enumerate().map(|(i, (source, class))| {
+                    Ok(Example { name: source.name(first + i), class, view: source.view(&model, &intake)? })
+                });
+                let more = Support::more(classes, examples.collect::<PyResult<_>>()?).map_err(value_error)?;
+                let mismatch = model.mismatch(more.examples().iter().map(|e| &e.view.look));
+                let changed = task.with_examples(&model, &more, &AtomicBool::new(false));
+                Ok((changed.map(Task::of).map_err(value_error)?, mismatch))
+            })
+            .and_then(|(task, mismatch)| warned(py, mismatch, task))
+    }
+
+    /// The task without a class.
+    fn remove(&self, py: Python<'_>, task: &Task, class_name: String) -> PyResult<Task> {
+        let (model, task) = (self.model.clone(), task.0.clone());
+        self.pool.run(py, move || {
+            let changed = task.without_class(&model, &class_name, &AtomicBool::new(false));
+            changed.map(Task::of).map_err(value_error)
+        })
     }
 
     /// Probabilities, entropy, latent variance and novelty of images.
@@ -209,7 +262,11 @@ impl Network {
         let mut looks: Vec<Look> = Vec::new();
         let mut images = images.into_iter();
         loop {
-            let chunk = images.by_ref().take(CHUNK).map(Given::source).collect::<PyResult<Vec<_>>>()?;
+            let chunk = images
+                .by_ref()
+                .take(CHUNK)
+                .map(|image| image.source(&self.model))
+                .collect::<PyResult<Vec<_>>>()?;
             if chunk.is_empty() {
                 return warned(py, self.model.mismatch(&looks), all);
             }

@@ -27,7 +27,7 @@ pub enum Source {
 
 impl Given<'_> {
     /// The pixels copied, a path as it is.
-    pub fn source(self) -> PyResult<Source> {
+    pub fn source(self, model: &Model) -> PyResult<Source> {
         let pixels = match self {
             Given::Path(path) => return Ok(Source::Path(path)),
             Given::Pixels(pixels) => pixels,
@@ -44,7 +44,7 @@ impl Given<'_> {
             }
         };
         let pixels = pixels.as_array().iter().copied().collect();
-        siskin_adapt::from_pixels(shape, pixels).map(Source::Image).map_err(value_error)
+        siskin_adapt::from_pixels(model, shape, pixels).map(Source::Image).map_err(value_error)
     }
 }
 

@@ -11,8 +11,8 @@ use crate::support::{Support, check, check_title};
 use serde::{Deserialize, Serialize};
 use siskin_data::Embeddings;
 use siskin_gp::classifier::GpClassifier;
-use siskin_methods::Features;
-use siskin_model::Model;
+use siskin_methods::{Features, GaussianProcess};
+use siskin_model::{Card, Head, Model};
 use std::sync::atomic::AtomicBool;
 
 /// The model a task was made with.
@@ -89,30 +89,20 @@ impl TaskClassifier {
         check_title(title)?;
         let Examples { classes, names, labels, features, other_kind } = examples;
         check(&classes, &labels)?;
-        let gp = model.process()?;
-        let scales = gp.hyper.kernel.raw_scale.len();
-        if scales != 1 && scales != classes.len() {
-            return Err(Error::Support(format!(
-                "{} classes were given, but this model has one output scale for each of {scales} classes. Train with \
-                 cdkt.output_scale = \"shared\" for any number of classes.",
-                classes.len()
-            )));
-        }
         let way = classes.len();
-        let fitted = Fitted::fit_network(&features, &labels, way, &gp, stop)?;
-        let held = held_out(&fitted, &labels, way)?;
-        let shape = (way, labels.len() as f64 / way as f64);
-        let calibration = TaskCalibration::new(held.as_ref(), Some(model.card()), shape, other_kind)?;
-        let model = ModelRef {
-            name: model.card().name.clone(),
-            hash: model.hash().into(),
-            origin: model.origin().into(),
+        let fitted = match model.head()? {
+            Head::Process(gp) => fit_process(&gp, &features, (&labels, way), stop)?,
+            Head::FromExamples => fit_examples(unit_vectors(), &features, (&labels, way))?,
         };
-        let (title, model) = (title.into(), Some(model));
+        let calibration = calibrated(&fitted, &labels, way, (model.card().ok(), other_kind))?;
+        let made_with =
+            ModelRef { name: model.name().into(), hash: model.hash().into(), origin: model.origin().into() };
+        let (title, model) = (title.into(), Some(made_with));
         Ok(TaskClassifier { title, model, classes, names, labels, features, fitted, calibration })
     }
 
-    /// Learns a classifier on labelled vectors: kernel and temperature by held-out prediction, no network. Classes
+    /// Learns a classifier on labelled vectors: kernel and temperature by held-out prediction, no network. Vectors
+    /// that all have the length 1 are taken as features of an added network are; of others every column is standardised. Classes
     /// without a vector are left out.
     pub fn adapt_vectors(vectors: &Embeddings) -> Result<TaskClassifier> {
         let used: Vec<_> = vectors.classes.iter().filter(|c| !c.images.is_empty()).collect();
@@ -123,13 +113,10 @@ impl TaskClassifier {
         let names = (0..vectors.len()).map(|i| format!("row {}", vectors.source_row(i))).collect();
         let values = (0..vectors.len()).flat_map(|i| vectors.vector(i)).map(|&v| f64::from(v)).collect();
         let features = Features { values, rows: vectors.len(), dim: vectors.dim() };
-        let mut classifier = GpClassifier::default();
-        classifier.fit(siskin_methods::matrix(&features), &labels)?;
-        let way = classes.len();
-        let fitted = Fitted::of_vectors(classifier, &features, &labels, way)?;
-        let held = held_out(&fitted, &labels, way)?;
-        let shape = (way, labels.len() as f64 / way as f64);
-        let calibration = TaskCalibration::new(held.as_ref(), None, shape, false)?;
+        let (settings, way) =
+            (if all_unit(&features) { unit_vectors() } else { GpClassifier::default() }, classes.len());
+        let fitted = fit_examples(settings, &features, (&labels, way))?;
+        let calibration = calibrated(&fitted, &labels, way, (None, false))?;
         let title = vectors.name.clone();
         Ok(TaskClassifier { title, model: None, classes, names, labels, features, fitted, calibration })
     }
@@ -257,4 +244,57 @@ impl TaskClassifier {
     pub fn width(&self) -> usize {
         self.features.dim
     }
+}
+
+/// The head that was trained with the backbone. `labels`: of the examples, and how many classes there are.
+fn fit_process(
+    gp: &GaussianProcess,
+    features: &Features,
+    (labels, way): (&[usize], usize),
+    stop: &AtomicBool,
+) -> Result<Fitted> {
+    let scales = gp.hyper.kernel.raw_scale.len();
+    if scales != 1 && scales != way {
+        return Err(Error::Support(format!(
+            "{way} classes were given, but this model has one output scale for each of {scales} classes. Train with \
+             cdkt.output_scale = \"shared\" for any number of classes."
+        )));
+    }
+    Fitted::fit_network(features, labels, way, gp, stop)
+}
+
+/// A head learned from the examples alone, by held-out prediction. `labels`: as in [`fit_process`].
+fn fit_examples(
+    settings: GpClassifier,
+    features: &Features,
+    (labels, way): (&[usize], usize),
+) -> Result<Fitted> {
+    let mut classifier = settings;
+    classifier.fit(siskin_methods::matrix(features), labels)?;
+    Fitted::of_vectors(classifier, features, labels, way)
+}
+
+/// What is known of how sure it may be, from the model's `card` and whether the examples are of `other_kind`.
+fn calibrated(
+    fitted: &Fitted,
+    labels: &[usize],
+    way: usize,
+    (card, other_kind): (Option<&Card>, bool),
+) -> Result<TaskCalibration> {
+    let held = held_out(fitted, labels, way)?;
+    TaskCalibration::new(held.as_ref(), card, (way, labels.len() as f64 / way as f64), other_kind)
+}
+
+/// Whether every row has the length 1, as far as 32-bit floats can tell.
+fn all_unit(features: &Features) -> bool {
+    let mut rows = features.values.chunks_exact(features.dim.max(1));
+    rows.all(|row| (row.iter().map(|v| v * v).sum::<f64>() - 1.0).abs() < 1e-4)
+}
+
+/// Settings for features of length 1: their columns are not scaled one by one, for then columns that hardly vary would count
+/// as much as those that tell classes apart.
+fn unit_vectors() -> GpClassifier {
+    let mut settings = GpClassifier::default();
+    settings.standardise = false;
+    settings
 }

@@ -6,7 +6,7 @@ use faer::Mat;
 use siskin_gp::classifier::GpClassifier;
 use siskin_gp::gaussian::Sites;
 use siskin_gp::posterior::Posterior;
-use siskin_gp::quadrature::Precision;
+use siskin_gp::quadrature::Resolution;
 use siskin_gp::{Hyper, Support};
 use siskin_methods::{Features, GaussianProcess, matrix, row_major};
 use std::sync::atomic::AtomicBool;
@@ -111,7 +111,7 @@ impl Fitted {
         let (probabilities, mean, variance) = match &self.kind {
             Kind::Network(network) => {
                 let latent = network.posterior.latent(&network.support.query(x)?)?;
-                (latent.probs(Precision::Standard)?, latent.mean, latent.var)
+                (latent.probs(Resolution::Standard)?, latent.mean, latent.var)
             }
             Kind::Vectors(classifier) => {
                 let at = classifier.predictions(x)?;
@@ -128,7 +128,7 @@ impl Fitted {
             Kind::Network(network) => network.posterior.left_out(&network.support.task()?, folds)?,
             Kind::Vectors(classifier) => classifier.left_out(folds)?,
         };
-        let probabilities = latent.probs(Precision::Standard)?;
+        let probabilities = latent.probs(Resolution::Standard)?;
         let places: Vec<(usize, &[usize])> =
             folds.iter().flat_map(|fold| fold.iter().map(|&row| (row, fold.as_slice()))).collect();
         let at = |q: usize| (self.among.col_as_slice(places[q].0), places[q].1);

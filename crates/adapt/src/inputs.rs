@@ -21,10 +21,14 @@ pub fn decode(bytes: &[u8]) -> std::result::Result<Image, Fault> {
     siskin_data::image::decode::decode(bytes, Some(SHORTER_SIDE))
 }
 
-/// An image from pixels in memory, `[height, width, channels]`, treated as those of a file: see
+/// An image from pixels in memory, `[height, width, channels]`, treated as `model` treats those of a file: see
 /// [`siskin_data::image::decode::from_pixels`].
-pub fn from_pixels(shape: (usize, usize, usize), pixels: Vec<u8>) -> std::result::Result<Image, Fault> {
-    siskin_data::image::decode::from_pixels(shape, pixels, Some(SHORTER_SIDE))
+pub fn from_pixels(
+    model: &Model,
+    shape: (usize, usize, usize),
+    pixels: Vec<u8>,
+) -> std::result::Result<Image, Fault> {
+    siskin_data::image::decode::from_pixels(shape, pixels, Some(model.shorter_side()))
 }
 
 /// One image, or why it is none.
@@ -108,6 +112,15 @@ impl<'a> Inputs<'a> {
                 return Ok(Some(path_of(&line)));
             }
         }
+    }
+
+    /// All paths that are left, each with its fault if that is known already.
+    pub(crate) fn all(mut self) -> Result<Vec<(PathBuf, Option<Fault>)>> {
+        let mut paths = Vec::new();
+        while let Some(path) = self.next_path()? {
+            paths.push(path);
+        }
+        Ok(paths)
     }
 
     /// The next images, at most `most`, read side by side for `model`; empty at the end. What is no image, or not there,

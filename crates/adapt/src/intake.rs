@@ -3,7 +3,6 @@
 use siskin_data::fault::Fault;
 use siskin_data::files;
 use siskin_data::image::decode::{Claim, MAX_PIXELS, decode_if};
-use siskin_data::open::SHORTER_SIDE;
 use siskin_data::source::tree::MAX_FILE_BYTES;
 use siskin_model::{Model, View};
 use std::io::ErrorKind;
@@ -36,7 +35,7 @@ impl Intake {
 
     /// Decodes an image and makes the view that `model` has of it. The header alone decides whether it is small enough.
     pub fn view(&self, model: &Model, bytes: &[u8]) -> Result<View, Fault> {
-        let image = decode_if(bytes, Some(SHORTER_SIDE), |claim| self.admit(claim))?;
+        let image = decode_if(bytes, Some(model.shorter_side()), |claim| self.admit(claim))?;
         Ok(model.view(&image))
     }
 
@@ -92,7 +91,7 @@ impl Drop for Permit<'_> {
 }
 
 /// The bytes of a regular file, if they are not too many: a pipe or a device may never end.
-fn read(path: &Path) -> Result<Vec<u8>, Fault> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Fault> {
     files::read(path, MAX_FILE_BYTES).map_err(|e| match e.kind() {
         ErrorKind::FileTooLarge => {
             let bytes = std::fs::metadata(path).map_or(MAX_FILE_BYTES + 1, |about| about.len());

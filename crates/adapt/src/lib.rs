@@ -21,16 +21,19 @@
 //! | --- | --- |
 //! | What images may come in? | `intake.rs`, `inputs.rs` |
 //! | From labelled images to a classifier? | `support.rs`, `classifier.rs`, `fitted.rs` |
+//! | How do classes and examples come and go? | `change.rs` |
 //! | What will it cost? | `cost.rs` |
 //! | How sure may it be? | `calibration.rs`, `held_out.rs`, `tempering.rs`, `measure.rs` |
 //! | Which classes are possible? | `sets.rs` |
 //! | Is it none of these? | `none_of_these.rs`, `strangeness.rs`, `novelty.rs` |
 //! | What is said of an image? | `answer.rs`, `rules.rs` |
 //! | How is it kept? | `task_file.rs`, `former_task.rs` |
+//! | From images to a file of vectors? | `vectors/` |
 
 mod answer;
 mod binomial;
 mod calibration;
+mod change;
 mod classifier;
 mod cost;
 mod error;
@@ -48,6 +51,7 @@ mod strangeness;
 mod support;
 mod task_file;
 mod tempering;
+mod vectors;
 
 /// For the fuzz targets.
 #[doc(hidden)]
@@ -71,5 +75,9 @@ pub use rules::{Rules, Thresholds, percent};
 pub use siskin_data::Image;
 pub use siskin_methods::Features;
 pub use siskin_model::Error as ModelError;
-pub use siskin_model::{Card, EMBEDDED, Look, Looks, Mismatch, Model, ShapeFacts, TestFacts, View};
+pub use siskin_model::foreign;
+pub use siskin_model::{
+    Card, EMBEDDED, Head, Look, Looks, Mismatch, Model, ShapeFacts, TestFacts, View, unit,
+};
 pub use support::{Example, Support, title_of};
+pub use vectors::{EmbedDone, EmbedJob};

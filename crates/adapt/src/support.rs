@@ -39,7 +39,13 @@ pub struct Support {
 impl Support {
     /// Checks that there are at least two classes with different names, and an image of each.
     pub fn new(classes: Vec<String>, examples: Vec<Example>) -> Result<Support> {
-        check(&classes, &examples.iter().map(|e| e.class).collect::<Vec<_>>())?;
+        check_count(&classes)?;
+        Support::more(classes, examples)
+    }
+
+    /// More examples for a task that exists: one class is enough.
+    pub fn more(classes: Vec<String>, examples: Vec<Example>) -> Result<Support> {
+        check_examples(&classes, &examples.iter().map(|e| e.class).collect::<Vec<_>>())?;
         examples.iter().try_for_each(|e| check_name("example", &e.name, MOST_EXAMPLE_NAME))?;
         Ok(Support { classes, examples, bad: Vec::new(), ignored: Vec::new() })
     }
@@ -48,6 +54,13 @@ impl Support {
     /// class without an image counts as a bad image. One image is decoded at a time, and only what `model` sees of it is
     /// kept.
     pub fn read(path: &Path, on_bad: OnBadImage, model: &Model, intake: &Intake) -> Result<Support> {
+        let support = Support::read_more(path, on_bad, model, intake)?;
+        check_count(&support.classes)?;
+        Ok(support)
+    }
+
+    /// [`Support::read`] for a task that exists: one class is enough.
+    pub fn read_more(path: &Path, on_bad: OnBadImage, model: &Model, intake: &Intake) -> Result<Support> {
         let listing = source::list(path, &Hints::default())?;
         let mut ignored = listing.ignored.clone();
         for folder in without_images(path, &listing) {
@@ -80,7 +93,7 @@ impl Support {
         let examples = listing.items.into_iter().zip(views);
         let examples = examples
             .filter_map(|(item, view)| Some(Example { name: item.name, class: item.class, view: view? }));
-        let support = Support::new(classes, examples.collect())?;
+        let support = Support::more(classes, examples.collect())?;
         Ok(Support { bad, ignored, ..support })
     }
 
@@ -137,16 +150,21 @@ pub fn title_of(path: &Path) -> String {
 
 /// At least two classes with different names, an example of each, and not too many.
 pub(crate) fn check(classes: &[String], labels: &[usize]) -> Result<()> {
-    if classes.len() < 2 {
-        return Err(Error::Support(format!(
-            "{} given; a task needs at least two classes to tell apart",
-            match classes {
-                [] => "no class was".to_string(),
-                [one] => format!("only the class `{one}` was"),
-                _ => String::new(),
-            }
-        )));
-    }
+    check_count(classes)?;
+    check_examples(classes, labels)
+}
+
+fn check_count(classes: &[String]) -> Result<()> {
+    let given = match classes {
+        [] => "no class was".to_string(),
+        [one] => format!("only the class `{one}` was"),
+        _ => return Ok(()),
+    };
+    Err(Error::Support(format!("{given} given; a task needs at least two classes to tell apart")))
+}
+
+/// Classes with different names, an example of each, and not too many.
+fn check_examples(classes: &[String], labels: &[usize]) -> Result<()> {
     Shape { classes: classes.len(), examples: labels.len() }.check(&FitLimits::TERMINAL)?;
     for (c, name) in classes.iter().enumerate() {
         check_name("class", name, MOST_NAME)?;

@@ -2,6 +2,7 @@
 
 use siskin_adapt::{EMBEDDED, Error, Example, Image, Model, Rules, Support, TaskClassifier, View};
 use siskin_data::Embeddings;
+use std::sync::atomic::AtomicBool;
 
 /// A white sheet with black strokes that differ by class, moved a little by `shift`.
 fn drawing(class: usize, shift: i32) -> Image {
@@ -136,9 +137,9 @@ fn a_task_and_another_model_do_not_mix() {
     let model = Model::open(EMBEDDED[0].0).unwrap();
     let task = TaskClassifier::adapt(&model, &support(&model, &[1, 1]), "t").unwrap();
     // The same weights with another setting are another model.
-    let mut card = model.card().clone();
+    let mut card = model.card().unwrap().clone();
     card.model.seed += 1;
-    let bytes = model.with_card(card).to_bytes().unwrap();
+    let bytes = model.with_card(card).unwrap().to_bytes().unwrap();
     let other = Model::from_bytes(&bytes, "other").unwrap();
     assert!(matches!(task.check_model(&other), Err(Error::OtherModel { .. })));
     for (bytes, why) in [(&bytes[..50], "not a whole"), (&[][..], "not a whole")] {
@@ -170,4 +171,44 @@ fn vectors_rest_on_themselves() {
     assert!(again.check_model(&model).unwrap_err().to_string().contains("vectors"));
     let wide = siskin_adapt::Features { values: vec![0.0; 3], rows: 1, dim: 3 };
     assert!(task.answer(&wide, &thresholds).is_err());
+}
+
+#[test]
+fn classes_and_examples_come_and_go_as_if_they_had_always_been_there() {
+    let model = Model::open(EMBEDDED[0].0).unwrap();
+    let go_on = AtomicBool::new(false);
+    let whole = support(&model, &[3, 2, 2]);
+    let all = TaskClassifier::adapt(&model, &whole, "t").unwrap();
+    // Only some of the examples, in the order of the whole; then the rest.
+    let part = |wanted: &dyn Fn(usize, &Example) -> bool| -> Vec<Example> {
+        whole.examples().iter().enumerate().filter(|(i, e)| wanted(*i, e)).map(|(_, e)| e.clone()).collect()
+    };
+    let two = whole.classes()[..2].to_vec();
+    let first = Support::new(two.clone(), part(&|i, e| e.class < 2 && i != 4)).unwrap();
+    let task = TaskClassifier::adapt(&model, &first, "t").unwrap();
+    let late =
+        Support::more(whole.classes().to_vec(), part(&|i, e| i == 4 || e.class == 2 || i == 0)).unwrap();
+    let grown = task.with_examples(&model, &late, &go_on).unwrap();
+    assert_eq!(grown.classes(), all.classes());
+    // The first example was there already: it is replaced, not doubled.
+    assert_eq!(grown.labels(), [0, 0, 1, 0, 1, 2, 2]);
+    let queries: Vec<View> = (0..4).map(|class| model.view(&drawing(class, -3))).collect();
+    let features = model.embed(&queries).unwrap();
+    let ask = |task: &TaskClassifier| {
+        let thresholds = task.thresholds(&Rules::default()).unwrap();
+        let answers = task.answer(&features, &thresholds).unwrap();
+        answers.iter().flat_map(|a| a.probabilities.clone()).collect::<Vec<f64>>()
+    };
+    let close =
+        |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
+    // The same examples in another order are the same task.
+    assert!(close(&ask(&grown), &ask(&all)), "{:?} {:?}", ask(&grown), ask(&all));
+    let less = grown.without_class(&model, &whole.classes()[2], &go_on).unwrap();
+    let fresh = Support::new(two, part(&|_, e| e.class < 2)).unwrap();
+    let fresh = TaskClassifier::adapt(&model, &fresh, "t").unwrap();
+    assert!(close(&ask(&less), &ask(&fresh)) && less.labels() == [0, 0, 1, 0, 1]);
+    let error = grown.without_class(&model, "nobody", &go_on).unwrap_err().to_string();
+    assert!(error.contains("no class `nobody`"), "{error}");
+    let error = less.without_class(&model, &whole.classes()[0], &go_on).unwrap_err().to_string();
+    assert!(error.contains("at least two classes"), "{error}");
 }

@@ -2,10 +2,12 @@
 
 use crate::data::source::OnBad;
 use crate::model::tell_notice;
+use anyhow::Context;
 use siskin_adapt::{EMBEDDED, Intake, Model, Rules, Support, TaskClassifier, title_of};
 use siskin_data::OnBadImage;
 use siskin_data::source::embeddings;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Arguments of `siskin adapt`.
@@ -14,14 +16,28 @@ use std::time::Instant;
   siskin adapt letters                            a folder with one folder of images per class; the embedded model
   siskin adapt birds --model runs/cub             a model you trained
   siskin adapt birds.zip --model birds.safetensors --out birds.task
+  siskin adapt photos --model lite0               a pretrained network (`siskin model add`)
+  siskin adapt --add more --to birds.task         more examples, or more classes; the rest is not read again
+  siskin adapt --remove wren --to birds.task      one class fewer
   siskin adapt features.npy                       vectors (labels.npy beside): no network, the kernel is learned
 
 Any number of classes, any number of images each; one image of a class is enough. The task file holds what
 `siskin predict` and `siskin serve` need beside the model: see docs/predict.md.")]
 pub struct Args {
     /// A folder with one folder of images per class (or an archive or list: docs/data.md); or vectors: .npy, .safetensors
-    examples: PathBuf,
-    /// A run folder, an exported model file, or the name of an embedded model [default: the embedded one for drawings]
+    #[arg(required_unless_present = "to")]
+    examples: Option<PathBuf>,
+    /// Change this task in place of making one: with --add, --remove, or both
+    #[arg(long, value_name = "TASK", conflicts_with = "examples")]
+    to: Option<PathBuf>,
+    /// More examples for the task: a folder with one folder of images per class, of its classes or of new ones
+    #[arg(long, value_name = "FOLDER", requires = "to")]
+    add: Option<PathBuf>,
+    /// A class that the task shall forget. May be given several times
+    #[arg(long, value_name = "CLASS", requires = "to")]
+    remove: Vec<String>,
+    /// An added model (`siskin model list`), a run folder, an exported model file, or an embedded model by name [default: the
+    /// embedded one for drawings]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// The task file to write [default: the name of the examples, ending in .task, in this folder]
@@ -35,32 +51,21 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let (task, notes, asks) = if embeddings::is_embeddings(&args.examples) {
+    let Some(examples) = &args.examples else { return change(&args) };
+    let (task, notes, asks) = if embeddings::is_embeddings(examples) {
         anyhow::ensure!(
             args.model.is_none() && args.on_bad_image.is_none(),
             "Vectors need no network and have no images: leave --model and --on-bad-image out."
         );
-        (TaskClassifier::adapt_vectors(&embeddings::read(&args.examples)?)?, Vec::new(), "VECTORS.npy")
+        (TaskClassifier::adapt_vectors(&embeddings::read(examples)?)?, Vec::new(), "VECTORS.npy")
     } else {
-        let on_bad = match args.on_bad_image {
-            Some(OnBad::Skip) => OnBadImage::Skip,
-            Some(OnBad::Error) | None => OnBadImage::Error,
-        };
         let model = Model::open(args.model.as_deref().unwrap_or(EMBEDDED[0].0))?;
         tell_notice(model.notice());
-        let support = Support::read(&args.examples, on_bad, &model, &Intake::default())?;
-        if let Some(mismatch) = model.mismatch(support.examples().iter().map(|e| &e.view.look)) {
-            tell!("WARNING: {mismatch}");
-        }
-        let bad = support.bad().iter().map(ToString::to_string);
-        let ignored = support.ignored().iter().map(|name| format!("{name}: no image of a class"));
-        (
-            TaskClassifier::adapt(&model, &support, &title_of(&args.examples))?,
-            bad.chain(ignored).collect(),
-            "IMAGE...",
-        )
+        let support = Support::read(examples, on_bad(&args), &model, &Intake::default())?;
+        warn(&model, &support);
+        (TaskClassifier::adapt(&model, &support, &title_of(examples))?, unused(&support), "IMAGE...")
     };
-    let out = args.out.unwrap_or_else(|| PathBuf::from(format!("{}.task", title_of(&args.examples))));
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.task", title_of(examples))));
     let written = if out.exists() { "Replaced" } else { "Written" };
     task.save(&out)?;
     left_out(&notes);
@@ -68,6 +73,53 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let (out, seconds) = (out.display(), start.elapsed().as_secs_f64());
     say!("{written}: {out} in {seconds:.1} s. Next: siskin predict {out} {asks}");
     Ok(())
+}
+
+/// Changes a task that exists.
+fn change(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let path = args.to.as_ref().context("which task?")?;
+    anyhow::ensure!(
+        args.add.is_some() || !args.remove.is_empty(),
+        "Say what shall change: --add FOLDER, --remove CLASS, or both."
+    );
+    let mut task = TaskClassifier::load(path)?;
+    let model = task.open_model(args.model.as_deref())?;
+    let go_on = AtomicBool::new(false);
+    if let Some(more) = &args.add {
+        let support = Support::read_more(more, on_bad(args), &model, &Intake::default())?;
+        warn(&model, &support);
+        left_out(&unused(&support));
+        task = task.with_examples(&model, &support, &go_on)?;
+    }
+    for class in &args.remove {
+        task = task.without_class(&model, class, &go_on)?;
+    }
+    let out = args.out.as_ref().unwrap_or(path);
+    task.save(out)?;
+    print(&task);
+    say!("Written: {} in {:.1} s.", out.display(), start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn on_bad(args: &Args) -> OnBadImage {
+    match args.on_bad_image {
+        Some(OnBad::Skip) => OnBadImage::Skip,
+        Some(OnBad::Error) | None => OnBadImage::Error,
+    }
+}
+
+/// Says that the images are of another kind than the model's.
+fn warn(model: &Model, support: &Support) {
+    if let Some(mismatch) = model.mismatch(support.examples().iter().map(|e| &e.view.look)) {
+        tell!("WARNING: {mismatch}");
+    }
+}
+
+/// Images and folders that were not used, and why.
+fn unused(support: &Support) -> Vec<String> {
+    let bad = support.bad().iter().map(ToString::to_string);
+    bad.chain(support.ignored().iter().map(|name| format!("{name}: no image of a class"))).collect()
 }
 
 /// What was not used, the first of it by name.

@@ -5,7 +5,7 @@ mod episodes;
 mod import;
 mod list;
 mod preview;
-mod progress;
+pub mod progress;
 pub mod source;
 mod split;
 

@@ -35,7 +35,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     for (name, bytes) in EMBEDDED {
         let model = Model::open(name)?;
         say!("  {name}  {} bytes, hash {}", bytes.len(), &model.hash()[..12]);
-        if let Some(test) = &model.card().test {
+        if let Some(test) = &model.card()?.test {
             say!(
                 "    {}-way {}-shot: accuracy {:.2} ± {:.2} %, ECE {:.3} after tuning ({} test episodes of {})",
                 test.way,
@@ -44,7 +44,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 100.0 * test.accuracy.spread,
                 test.tuned.ece,
                 test.episodes,
-                model.card().data.split(':').next().unwrap_or_default()
+                model.card()?.data.split(':').next().unwrap_or_default()
             );
         }
         say!("    {}", try_out(&model)?);

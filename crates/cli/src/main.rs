@@ -11,10 +11,12 @@ mod completions;
 mod compute;
 mod data;
 mod doctor;
+mod embed;
 mod export;
 mod figures;
 mod methods;
 mod model;
+mod models;
 mod predict;
 mod quickstart;
 mod reproduce;
@@ -37,6 +39,7 @@ use clap::{Parser, Subcommand};
   siskin quickstart                         see it work, no data needed
   siskin serve                              draw, or drop photos, in a browser
   siskin adapt FOLDER                       a classifier from a few labelled images; then: siskin predict
+  siskin model add FILE.onnx --name NAME    a pretrained network for photos; then: siskin adapt FOLDER --model NAME
   siskin data import omniglot.tar.gz        bring a data set
   siskin train configs/omniglot-1shot.toml  train, then: siskin test, siskin calibrate"
 )]
@@ -72,6 +75,10 @@ enum Command {
     Bench(bench::Args),
     /// Write a trained model and what was measured of it as one file.
     Export(export::Args),
+    /// Add, list and try other people's pretrained networks (ONNX).
+    Model(models::Args),
+    /// Write what a model's network gives for images: a file of vectors.
+    Embed(embed::Args),
     /// Make a classifier from a few labelled images (or vectors): a task file.
     Adapt(adapt::Args),
     /// Say what is on images, and how sure that is.
@@ -99,15 +106,15 @@ fn main() -> std::process::ExitCode {
     }
 }
 
-/// An error and its causes in one line; a cause that is told already is not told again.
+/// An error and its causes in one line; a cause that it contains already is not repeated.
 fn sentence(error: &anyhow::Error) -> String {
-    let mut told = error.to_string();
+    let mut message = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !told.contains(&cause) {
-            told = format!("{told}: {cause}");
+        if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
         }
     }
-    told
+    message
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {
@@ -132,6 +139,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Bench(args)) => bench::run(args),
         Some(Command::Quickstart(args)) => quickstart::run(args),
         Some(Command::Export(args)) => export::run(args),
+        Some(Command::Model(args)) => models::run(args),
+        Some(Command::Embed(args)) => embed::run(args),
         Some(Command::Adapt(args)) => adapt::run(args),
         Some(Command::Predict(args)) => predict::run(args),
         Some(Command::Trust(args)) => trust::run(&args),

@@ -143,7 +143,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         say!("Models: {}. Tasks found: {}.", ready.models.join(", "), ready.tasks);
         say!("Listening on http://{} (Ctrl-C stops it).", ready.address);
     };
-    siskin_serve::run(&options, crate::stop::asked, ready, |cause| tell!("error: {cause}"))?;
+    siskin_serve::run(&options, crate::stop::requested, ready, |cause| tell!("error: {cause}"))?;
     say!("Stopped.");
     Ok(())
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 /// The first signal that came; 0 before.
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
 /// Set by a signal: whoever can save shall save and stop.
-static ASKED: AtomicBool = AtomicBool::new(false);
-/// Whether somebody is at work who watches [`ASKED`].
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+/// Whether somebody is at work who watches [`REQUESTED`].
 static SAVES: AtomicBool = AtomicBool::new(false);
 
 /// A command was stopped by a signal and has saved what it could.
@@ -45,7 +45,7 @@ pub fn check() -> Result<(), Stopped> {
 /// Runs `work`, which must save and return soon after the flag it gets is set. A second signal ends the program at once.
 pub fn saving<T>(work: impl FnOnce(&AtomicBool) -> T) -> T {
     SAVES.store(true, Ordering::SeqCst);
-    let done = work(&ASKED);
+    let done = work(&REQUESTED);
     SAVES.store(false, Ordering::SeqCst);
     done
 }
@@ -69,7 +69,7 @@ pub fn listen() -> anyhow::Result<()> {
 }
 
 /// Ends with the first signal, for the server, which stops in its own way; the second ends the program at once.
-pub fn asked() -> std::io::Result<impl Future<Output = ()>> {
+pub fn requested() -> std::io::Result<impl Future<Output = ()>> {
     let mut signals = system::Signals::new()?;
     Ok(async move {
         signals.next().await;
@@ -79,7 +79,7 @@ pub fn asked() -> std::io::Result<impl Future<Output = ()>> {
 
 fn came(signal: u8) {
     let first = SIGNAL.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-    ASKED.store(true, Ordering::SeqCst);
+    REQUESTED.store(true, Ordering::SeqCst);
     if !first || !SAVES.load(Ordering::SeqCst) {
         std::process::exit(128 + i32::from(signal));
     }

@@ -5,7 +5,7 @@ use faer::Mat;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
-use siskin_gp::classifier::{GpClassifier, Inference, Likelihood};
+use siskin_gp::classifier::{EvidenceBound, GpClassifier, Likelihood};
 
 fn main() {
     divan::main();
@@ -22,32 +22,32 @@ fn points(n: usize) -> (Mat<f64>, Vec<usize>) {
     (x, y)
 }
 
-const MODELS: [(Likelihood, Inference); 4] = [
-    (Likelihood::LogisticSoftmax, Inference::Collapsed),
-    (Likelihood::LogisticSoftmax, Inference::Direct),
-    (Likelihood::Softmax, Inference::Collapsed),
-    (Likelihood::Gaussian, Inference::Collapsed),
+const MODELS: [(Likelihood, EvidenceBound); 4] = [
+    (Likelihood::LogisticSoftmax, EvidenceBound::Collapsed),
+    (Likelihood::LogisticSoftmax, EvidenceBound::Direct),
+    (Likelihood::Softmax, EvidenceBound::Collapsed),
+    (Likelihood::Gaussian, EvidenceBound::Collapsed),
 ];
 
-fn classifier(likelihood: Likelihood, inference: Inference) -> GpClassifier {
+fn classifier(likelihood: Likelihood, bound: EvidenceBound) -> GpClassifier {
     let mut model = GpClassifier::default();
-    (model.likelihood, model.inference) = (likelihood, inference);
+    (model.likelihood, model.bound) = (likelihood, bound);
     model
 }
 
 #[divan::bench(args = MODELS, sample_count = 10)]
-fn fit(bencher: Bencher, (likelihood, inference): (Likelihood, Inference)) {
+fn fit(bencher: Bencher, (likelihood, bound): (Likelihood, EvidenceBound)) {
     let (x, y) = points(200);
     bencher.bench(|| {
-        let mut model = classifier(likelihood, inference);
+        let mut model = classifier(likelihood, bound);
         model.fit(x.as_ref(), &y).map(|()| model)
     });
 }
 
 #[divan::bench(args = MODELS, sample_count = 10)]
-fn predict_100(bencher: Bencher, (likelihood, inference): (Likelihood, Inference)) {
+fn predict_100(bencher: Bencher, (likelihood, bound): (Likelihood, EvidenceBound)) {
     let ((x, y), (queries, _)) = (points(200), points(100));
-    let mut model = classifier(likelihood, inference);
+    let mut model = classifier(likelihood, bound);
     model.fit(x.as_ref(), &y).expect("a fit");
     bencher.bench(|| model.predictions(queries.as_ref()));
 }

@@ -6,14 +6,14 @@ use siskin_gp::inference::Inference;
 use siskin_gp::inference::natural::NaturalOptions;
 use siskin_gp::kernels::{Cosine, Kernel};
 use siskin_gp::objective::Objective;
-use siskin_gp::quadrature::{Precision, expected::expected_log_lik, probabilities::Predictive};
+use siskin_gp::quadrature::{Resolution, expected::expected_log_lik, probabilities::Predictive};
 use siskin_gp::{Hyper, Support};
 
 fn main() {
     divan::main();
 }
 
-const PRECISIONS: [Precision; 3] = [Precision::Fast, Precision::Standard, Precision::Fine];
+const PRECISIONS: [Resolution; 3] = [Resolution::Fast, Resolution::Standard, Resolution::Fine];
 
 /// Marginals as they come about at tau = 0.2: variances 2 to 11, means within a few standard deviations.
 fn marginals(points: usize, classes: usize) -> (Mat<f64>, Mat<f64>) {
@@ -26,16 +26,16 @@ fn marginals(points: usize, classes: usize) -> (Mat<f64>, Mat<f64>) {
 }
 
 #[divan::bench(args = PRECISIONS)]
-fn expected_log_lik_of_85_points(bencher: Bencher, precision: Precision) {
+fn expected_log_lik_of_85_points(bencher: Bencher, resolution: Resolution) {
     let (mu, v) = marginals(85, 5);
     let y: Vec<usize> = (0..85).map(|i| i % 5).collect();
-    bencher.bench_local(|| expected_log_lik(mu.as_ref(), v.as_ref(), &y, precision).unwrap().value);
+    bencher.bench_local(|| expected_log_lik(mu.as_ref(), v.as_ref(), &y, resolution).unwrap().value);
 }
 
 #[divan::bench(args = PRECISIONS)]
-fn probabilities_of_75_queries(bencher: Bencher, precision: Precision) {
+fn probabilities_of_75_queries(bencher: Bencher, resolution: Resolution) {
     let (m, s2) = marginals(75, 5);
-    let mut rule = Predictive::new(precision);
+    let mut rule = Predictive::new(resolution);
     let mut p = [0.0; 5];
     bencher.bench_local(|| {
         let mut total = 0.0;
@@ -62,9 +62,9 @@ fn episode() -> (Mat<f64>, Vec<usize>, Hyper) {
 
 /// The direct bound after two sweeps with its gradient in features and hyperparameters.
 #[divan::bench(args = PRECISIONS)]
-fn direct_bound_and_gradient_of_85_points(bencher: Bencher, precision: Precision) {
+fn direct_bound_and_gradient_of_85_points(bencher: Bencher, resolution: Resolution) {
     let (x, y, hyper) = episode();
-    let objective = Objective::Direct { steps: 2, precision };
+    let objective = Objective::Direct { steps: 2, resolution };
     bencher.bench_local(|| {
         let points = Support::new(x.as_ref(), &y, hyper.prior(5)).unwrap();
         objective.value_and_gradient(&points).unwrap().value
@@ -78,7 +78,7 @@ fn eight_natural_steps_on_25_points(bencher: Bencher) {
     let rows: Vec<usize> = (0..85).filter(|i| i % 17 < 5).collect();
     let support = Mat::from_fn(25, 64, |i, j| x[(rows[i], j)]);
     let labels: Vec<usize> = rows.iter().map(|&i| y[i]).collect();
-    let options = NaturalOptions { max_steps: 8, tolerance: 0.0, precision: Precision::Standard };
+    let options = NaturalOptions { max_steps: 8, tolerance: 0.0, resolution: Resolution::Standard };
     bencher.bench_local(|| {
         let task = Support::new(support.as_ref(), &labels, hyper.prior(5)).unwrap().task().unwrap();
         Inference::Natural(options).posterior(&task).unwrap().bound

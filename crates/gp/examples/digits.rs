@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use faer::Mat;
-use siskin_gp::classifier::{GpClassifier, Inference};
+use siskin_gp::classifier::{EvidenceBound, GpClassifier};
 
 /// Labels and rows of one split.
 type Split = (Vec<usize>, Vec<Vec<f64>>);
@@ -34,7 +34,7 @@ fn run() -> Result<String, String> {
     let mut fit_only = false;
     for option in arguments {
         match option.as_str() {
-            "direct" => model.inference = Inference::Direct,
+            "direct" => model.bound = EvidenceBound::Direct,
             "fit-only" => fit_only = true,
             other => return Err(format!("unknown option `{other}`")),
         }

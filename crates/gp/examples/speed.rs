@@ -14,7 +14,7 @@ use siskin_gp::inference::mean_field::{Stop, Updates};
 use siskin_gp::inference::natural::NaturalOptions;
 use siskin_gp::kernels::{Cosine, Kernel};
 use siskin_gp::objective::Objective;
-use siskin_gp::quadrature::Precision;
+use siskin_gp::quadrature::Resolution;
 use siskin_gp::{Hyper, Result, Support};
 
 /// A 5-way episode: clustered non-negative features of 64 numbers, class after class.
@@ -122,15 +122,15 @@ impl Lines {
 
     fn direct_and_natural(&self) -> Result<()> {
         let (cold, training) = (hyper(0.2, 0.0), Episode::new(85, 0));
-        for (precision, limit) in
-            [(Precision::Fast, None), (Precision::Standard, Some(8.0)), (Precision::Fine, None)]
+        for (resolution, limit) in
+            [(Resolution::Fast, None), (Resolution::Standard, Some(8.0)), (Resolution::Fine, None)]
         {
-            let objective = Objective::Direct { steps: 2, precision };
-            let what = format!("direct bound and gradient, N = 85, {precision:?}");
+            let objective = Objective::Direct { steps: 2, resolution };
+            let what = format!("direct bound and gradient, N = 85, {resolution:?}");
             self.line(&what, limit, &mut || training.objective(&cold, &objective))?;
         }
         for mean in [0.0, -5.0] {
-            let options = NaturalOptions { max_steps: 8, tolerance: 0.0, precision: Precision::Fast };
+            let options = NaturalOptions { max_steps: 8, tolerance: 0.0, resolution: Resolution::Fast };
             let hyper = hyper(0.2, mean);
             let what = format!("natural bound and gradient, N = 85, 8 steps, Fast, a = {mean}");
             self.line(&what, None, &mut || training.objective(&hyper, &Objective::Natural(options)))?;
@@ -152,7 +152,7 @@ impl Lines {
             let posterior = inference.posterior(&support.task()?)?;
             let what = format!("probabilities of 75 queries from {points} points");
             self.line(&what, Some(20.0), &mut || {
-                Ok(posterior.probs(&support.query(episode.queries.as_ref())?, Precision::Standard)?[(0, 0)])
+                Ok(posterior.probs(&support.query(episode.queries.as_ref())?, Resolution::Standard)?[(0, 0)])
             })?;
         }
         Ok(())

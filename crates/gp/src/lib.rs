@@ -8,7 +8,7 @@
 //! use siskin_gp::faer::mat;
 //! use siskin_gp::inference::{Inference, natural::NaturalOptions};
 //! use siskin_gp::kernels::{Kernel, Rbf};
-//! use siskin_gp::quadrature::Precision;
+//! use siskin_gp::quadrature::Resolution;
 //! use siskin_gp::{Hyper, Support};
 //!
 //! # fn main() -> siskin_gp::Result<()> {
@@ -18,7 +18,7 @@
 //! let posterior = Inference::Natural(NaturalOptions::default()).posterior(&support.task()?)?;
 //! assert!(posterior.converged);
 //! let query = support.query(mat![[0.1, 0.1], [40.0, -40.0]].as_ref())?;
-//! let p = posterior.probs(&query, Precision::Standard)?;
+//! let p = posterior.probs(&query, Resolution::Standard)?;
 //! assert!(p[(0, 0)] > 0.7); // near the first class
 //! assert!((p[(1, 0)] - 0.5).abs() < 1e-6); // far from everything: I don't know
 //! # Ok(())

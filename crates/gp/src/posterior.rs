@@ -11,14 +11,14 @@ use crate::inference::laplace::{Laplace, softmax_probabilities};
 use crate::inference::one_vs_each::OveMeanField;
 use crate::likelihoods::{logistic_softmax, softmax};
 use crate::linalg::{product, sum_any_order};
-use crate::quadrature::{Precision, probabilities::Predictive};
+use crate::quadrature::{Resolution, probabilities::Predictive};
 use crate::task::check_matrix;
 use crate::{Error, Query, Result, Task};
 
 /// The posterior of a task: made by [`crate::inference::Inference::posterior`], asked by [`Posterior::latent`] and [`Posterior::probs`].
 #[derive(Debug, Clone)]
 pub struct Posterior {
-    answers: Answers,
+    by: Approximation,
     /// The bound or the estimate of log p(Y) that inference reached; NaN for samples, which have none.
     pub bound: f64,
     /// Sweeps or steps taken.
@@ -29,7 +29,7 @@ pub struct Posterior {
 
 /// What each inference leaves behind.
 #[derive(Debug, Clone)]
-pub(crate) enum Answers {
+pub(crate) enum Approximation {
     Blocks(Blocks),
     Samples(Samples),
     Laplace(Box<Laplace>),
@@ -38,60 +38,60 @@ pub(crate) enum Answers {
 }
 
 impl Posterior {
-    pub(crate) fn new(answers: Answers, bound: f64, steps: usize, converged: bool) -> Self {
-        Posterior { answers, bound, steps, converged }
+    pub(crate) fn new(by: Approximation, bound: f64, steps: usize, converged: bool) -> Self {
+        Posterior { by, bound, steps, converged }
     }
 
     /// The posterior of a task with these sites and the `bound` they reached: without inference.
     pub fn from_sites(task: &Task, sites: &Sites, bound: f64) -> Result<Self> {
-        Ok(Self::new(Answers::Blocks(Blocks::from_sites(task, sites, Digits::All)?), bound, 0, true))
+        Ok(Self::new(Approximation::Blocks(Blocks::from_sites(task, sites, Digits::All)?), bound, 0, true))
     }
 
     /// Latent values at the queries; of samples, mean and variance of the mixture of the chains.
     pub fn latent(&self, query: &Query) -> Result<Latent> {
-        match &self.answers {
-            Answers::Blocks(blocks) => blocks.latent(query),
-            Answers::Samples(samples) => samples.latent(query),
-            Answers::Laplace(laplace) => laplace.latent(query),
-            Answers::OneVsEach(mean_field) => mean_field.latent(query),
-            Answers::Exact(regression) => regression.latent(query),
+        match &self.by {
+            Approximation::Blocks(blocks) => blocks.latent(query),
+            Approximation::Samples(samples) => samples.latent(query),
+            Approximation::Laplace(laplace) => laplace.latent(query),
+            Approximation::OneVsEach(mean_field) => mean_field.latent(query),
+            Approximation::Exact(regression) => regression.latent(query),
         }
     }
 
-    /// Class probabilities at the queries, [Q, C]; each row sums to 1. `precision` is that of the integrals of logistic-softmax.
-    pub fn probs(&self, query: &Query, precision: Precision) -> Result<Mat<f64>> {
-        match &self.answers {
-            Answers::Samples(samples) => samples.probs(query, precision),
-            _ => self.probs_of(&self.latent(query)?, precision),
+    /// Class probabilities at the queries, [Q, C]; each row sums to 1. `resolution` is that of the integrals of logistic-softmax.
+    pub fn probs(&self, query: &Query, resolution: Resolution) -> Result<Mat<f64>> {
+        match &self.by {
+            Approximation::Samples(samples) => samples.probs(query, resolution),
+            _ => self.probs_of(&self.latent(query)?, resolution),
         }
     }
 
     /// [`Posterior::latent`] and [`Posterior::probs`] for the price of one.
-    pub fn answer(&self, query: &Query, precision: Precision) -> Result<(Latent, Mat<f64>)> {
+    pub fn answer(&self, query: &Query, resolution: Resolution) -> Result<(Latent, Mat<f64>)> {
         let latent = self.latent(query)?;
-        let probs = match &self.answers {
-            Answers::Samples(samples) => samples.probs(query, precision)?,
-            _ => self.probs_of(&latent, precision)?,
+        let probs = match &self.by {
+            Approximation::Samples(samples) => samples.probs(query, resolution)?,
+            _ => self.probs_of(&latent, resolution)?,
         };
         Ok((latent, probs))
     }
 
-    fn probs_of(&self, latent: &Latent, precision: Precision) -> Result<Mat<f64>> {
-        match &self.answers {
-            Answers::Blocks(_) | Answers::Samples(_) => latent.probs(precision),
-            Answers::Laplace(_) => softmax_probabilities(latent),
-            Answers::OneVsEach(mean_field) => mean_field.published_probabilities(latent),
-            Answers::Exact(regression) => Ok(largest_target_probabilities(latent, regression.noise())),
+    fn probs_of(&self, latent: &Latent, resolution: Resolution) -> Result<Mat<f64>> {
+        match &self.by {
+            Approximation::Blocks(_) | Approximation::Samples(_) => latent.probs(resolution),
+            Approximation::Laplace(_) => softmax_probabilities(latent),
+            Approximation::OneVsEach(mean_field) => mean_field.published_probabilities(latent),
+            Approximation::Exact(regression) => Ok(largest_target_probabilities(latent, regression.noise())),
         }
     }
 
     /// The probabilities of the published systems where they are others than [`Posterior::probs`]: of samples the `softmax` of the
     /// chains' mean score, of the exact regression that of the means.
     pub fn published_probs(&self, query: &Query) -> Result<Mat<f64>> {
-        match &self.answers {
-            Answers::Samples(samples) => samples.published_probs(query),
-            Answers::Exact(regression) => Ok(softmax::rows(&regression.latent(query)?.mean)),
-            _ => self.probs(query, Precision::Standard),
+        match &self.by {
+            Approximation::Samples(samples) => samples.published_probs(query),
+            Approximation::Exact(regression) => Ok(softmax::rows(&regression.latent(query)?.mean)),
+            _ => self.probs(query, Resolution::Standard),
         }
     }
 
@@ -103,8 +103,8 @@ impl Posterior {
 
     /// q(F) as one Gaussian block with sites for each class, if it is one.
     pub fn blocks(&self) -> Option<&Blocks> {
-        match &self.answers {
-            Answers::Blocks(blocks) => Some(blocks),
+        match &self.by {
+            Approximation::Blocks(blocks) => Some(blocks),
             _ => None,
         }
     }
@@ -258,8 +258,8 @@ impl Latent {
 
     /// Eq. (15a), by quadrature: class probabilities [M, C], each row scaled to sum to 1. Before that it does so up to the
     /// error of the rule; a sum ten times as far from 1 is an error.
-    pub fn probs(&self, precision: Precision) -> Result<Mat<f64>> {
-        let mut rule = Predictive::new(precision);
+    pub fn probs(&self, resolution: Resolution) -> Result<Mat<f64>> {
+        let mut rule = Predictive::new(resolution);
         self.rows(|m, s2, p| {
             rule.probs(m, s2, p)?;
             normalise(p, 10.0 * rule.error(s2))
@@ -386,7 +386,7 @@ mod tests {
     fn quadrature_and_monte_carlo_agree() {
         let mean = Mat::from_fn(2, 3, |i, c| i as f64 - c as f64);
         let latent = Latent::independent(mean, Mat::from_fn(2, 3, |_, c| 0.5 + c as f64), 0.4);
-        let exact = latent.probs(Precision::Fine).unwrap();
+        let exact = latent.probs(Resolution::Fine).unwrap();
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(3);
         let sampled = latent.probs_monte_carlo(40_000, &mut rng).unwrap();
         // A probability has a standard deviation of at most 1/2 between draws: 5 standard errors.
@@ -414,18 +414,18 @@ mod tests {
             p.latent(&query(&[nan(1, 1), k[0].clone()], &ones(2, 2, 1.0), &ones(2, 2, 0.0))).unwrap_err();
         assert!(matches!(error, Error::NotFinite { what: "ks", row: 1, col: 1, .. }));
         let latent = Latent::independent(nan(1, 0), ones(2, 2, 1.0), 1.0);
-        let error = latent.probs(Precision::Fast).unwrap_err();
+        let error = latent.probs(Resolution::Fast).unwrap_err();
         assert!(matches!(error, Error::NotFinite { row: 1, col: 0, .. }), "{error}");
         let latent = Latent::independent(ones(2, 2, 0.0), ones(1, 2, 1.0), 1.0);
-        assert!(matches!(latent.probs(Precision::Fast), Err(Error::Shape { expected: 2, got: 1, .. })));
+        assert!(matches!(latent.probs(Resolution::Fast), Err(Error::Shape { expected: 2, got: 1, .. })));
     }
 
     /// Means to 60 and beyond, variances to 1e10.
     #[test]
     fn rows_sum_to_one_within_the_error_of_the_rule() {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(8);
-        for precision in [Precision::Fast, Precision::Standard, Precision::Fine, Precision::Golden] {
-            let mut rule = Predictive::new(precision);
+        for resolution in [Resolution::Fast, Resolution::Standard, Resolution::Fine, Resolution::Golden] {
+            let mut rule = Predictive::new(resolution);
             for i in 0..100 {
                 let classes = rng.random_range(2..21);
                 let (level, spread) = (rng.random_range(-60.0..10.0), rng.random_range(0.0..6.0f64).exp());
@@ -436,7 +436,7 @@ mod tests {
                 let mut p = vec![0.0; classes];
                 rule.probs(&m, &s2, &mut p).unwrap();
                 let off = (sum_any_order(&mut p) - 1.0).abs();
-                assert!(off < 3.0 * rule.error(&s2), "{precision:?}: {off:e}, variances to {size:e}");
+                assert!(off < 3.0 * rule.error(&s2), "{resolution:?}: {off:e}, variances to {size:e}");
             }
         }
     }

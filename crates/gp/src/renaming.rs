@@ -7,7 +7,7 @@ use crate::inference::natural::NaturalOptions;
 use crate::inference::one_vs_each::OveMeanField;
 use crate::objective::natural_bound;
 use crate::posterior::Blocks;
-use crate::quadrature::Precision;
+use crate::quadrature::Resolution;
 use crate::testing::{normal, ranked_task, renamed};
 use crate::{Gradient, Query, Task};
 use faer::Mat;
@@ -66,7 +66,7 @@ fn mean_field(p: &Problem) -> Vec<Mat<f64>> {
         let fit = infer(task, order, &Start::Prior, Stop::Steps(4)).unwrap();
         let posterior = Blocks::new(fit.blocks().iter().cloned(), task.tau()).unwrap();
         let latent = posterior.latent(query).unwrap();
-        let probs = latent.probs(Precision::Standard).unwrap();
+        let probs = latent.probs(Resolution::Standard).unwrap();
         out.extend([fit.mu_f(), fit.v_f(), latent.mean, latent.var, probs]);
     }
     out
@@ -88,7 +88,7 @@ proptest! {
         let run = |(task, query): &Problem| {
             let (gradient, fit) = natural_bound(task, options).unwrap();
             let latent = Blocks::new(fit.blocks, task.tau()).unwrap().latent(query).unwrap();
-            (gradient, fit.bounds, latent.probs(Precision::Standard).unwrap())
+            (gradient, fit.bounds, latent.probs(Resolution::Standard).unwrap())
         };
         let p = problem(seed, n, tau, a);
         let (one, two) = (run(&p), run(&other(&p)));

@@ -4,14 +4,14 @@
 use faer::{Mat, MatRef};
 
 use crate::hyper::Prior;
-use crate::kernels::{Features, Gram};
+use crate::kernels::{Gram, KernelFeatures};
 use crate::{Error, Query, Result, Task};
 
 /// Labelled points with the prior of their latent functions.
 #[derive(Debug, Clone)]
 pub struct Support {
     prior: Prior,
-    features: Features,
+    features: KernelFeatures,
     labels: Vec<usize>,
 }
 
@@ -51,7 +51,7 @@ impl Support {
         &self.prior
     }
 
-    pub(crate) fn features(&self) -> &Features {
+    pub(crate) fn features(&self) -> &KernelFeatures {
         &self.features
     }
 

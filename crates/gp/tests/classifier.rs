@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use siskin_gp::Error;
-use siskin_gp::classifier::{GpClassifier, Inference, Likelihood};
+use siskin_gp::classifier::{EvidenceBound, GpClassifier, Likelihood};
 use siskin_gp::faer::Mat;
 use siskin_gp::kernels::{AnyForm, Kernel, Rbf};
 
@@ -39,19 +39,19 @@ fn every_likelihood_learns_the_clusters() {
     for likelihood in
         [Likelihood::LogisticSoftmax, Likelihood::Softmax, Likelihood::OneVsEach, Likelihood::Gaussian]
     {
-        for inference in [Inference::Collapsed, Inference::Direct] {
-            if inference == Inference::Direct && likelihood != Likelihood::LogisticSoftmax {
+        for bound in [EvidenceBound::Collapsed, EvidenceBound::Direct] {
+            if bound == EvidenceBound::Direct && likelihood != Likelihood::LogisticSoftmax {
                 continue;
             }
-            let mut model = with(|s| (s.likelihood, s.inference) = (likelihood, inference));
+            let mut model = with(|s| (s.likelihood, s.bound) = (likelihood, bound));
             model.fit(x.as_ref(), &y).unwrap();
-            assert!(model.learned().unwrap().posterior_converged, "{likelihood:?} {inference:?}");
+            assert!(model.learned().unwrap().posterior_converged, "{likelihood:?} {bound:?}");
             let at = model.predictions(x_new.as_ref()).unwrap();
             let correct = at.classes().iter().zip(&y_new).filter(|(a, b)| a == b).count();
             let loss = log_loss(&at.probs, &y_new);
             assert!(
                 correct >= 27 && loss < 0.6,
-                "{likelihood:?} {inference:?}: {correct} of 30, log-loss {loss}"
+                "{likelihood:?} {bound:?}: {correct} of 30, log-loss {loss}"
             );
             for i in 0..30 {
                 let sum: f64 = (0..3).map(|c| at.probs[(i, c)]).sum();
@@ -77,22 +77,22 @@ fn like_wine(seed: u64) -> (Mat<f64>, Vec<usize>) {
 #[test]
 fn learning_never_collapses_whatever_the_order_of_the_rows() {
     let ((x, y), (x_new, y_new)) = (like_wine(1), like_wine(2));
-    for inference in [Inference::Direct, Inference::Collapsed] {
+    for bound in [EvidenceBound::Direct, EvidenceBound::Collapsed] {
         let mut found: Vec<Mat<f64>> = Vec::new();
         for step in [1, 55, 101] {
             let order: Vec<usize> = (0..178).map(|i| i * step % 178).collect();
             let moved = Mat::from_fn(178, 13, |i, j| x[(order[i], j)]);
             let labels: Vec<usize> = order.iter().map(|&i| y[i]).collect();
-            let mut model = with(|s| s.inference = inference);
+            let mut model = with(|s| s.bound = bound);
             model.fit(moved.as_ref(), &labels).unwrap();
             let at = model.predictions(x_new.as_ref()).unwrap();
             let correct = at.classes().iter().zip(&y_new).filter(|(a, b)| a == b).count();
             let (loss, learned) = (log_loss(&at.probs, &y_new), model.learned().unwrap());
-            assert!(correct >= 160 && loss < 0.5, "{inference:?}: {correct} of 178, {loss}, {learned:?}");
+            assert!(correct >= 160 && loss < 0.5, "{bound:?}: {correct} of 178, {loss}, {learned:?}");
             assert!(learned.held_out.unwrap() < 0.5);
             found.push(at.probs);
         }
-        assert!(found.iter().all(|p| (p - &found[0]).norm_max() < 0.01), "{inference:?}");
+        assert!(found.iter().all(|p| (p - &found[0]).norm_max() < 0.01), "{bound:?}");
     }
 }
 
@@ -151,15 +151,15 @@ fn learning_climbs_from_a_poor_start() {
 #[test]
 fn learning_never_leaves_out_worse_than_it_started() {
     let (x, y) = clusters(3);
-    for inference in [Inference::Direct, Inference::Collapsed] {
+    for bound in [EvidenceBound::Direct, EvidenceBound::Collapsed] {
         let loss = |learn: bool| {
             let mut model = poor_start(Likelihood::LogisticSoftmax);
-            (model.inference, model.learn) = (inference, learn);
+            (model.bound, model.learn) = (bound, learn);
             model.fit(x.as_ref(), &y).unwrap();
             model.learned().unwrap().held_out.unwrap()
         };
         let (start, learned) = (loss(false), loss(true));
-        assert!(learned < start - 0.3, "{inference:?}: {learned} from {start}");
+        assert!(learned < start - 0.3, "{bound:?}: {learned} from {start}");
     }
 }
 
@@ -198,28 +198,28 @@ fn renaming_the_classes_permutes_the_probabilities() {
     let (x, y) = clusters(1);
     let to = [2, 0, 1];
     let renamed: Vec<usize> = y.iter().map(|&y| to[y]).collect();
-    for (likelihood, inference) in [
-        (Likelihood::LogisticSoftmax, Inference::Collapsed),
-        (Likelihood::LogisticSoftmax, Inference::Direct),
-        (Likelihood::Softmax, Inference::Collapsed),
-        (Likelihood::OneVsEach, Inference::Collapsed),
-        (Likelihood::Gaussian, Inference::Collapsed),
+    for (likelihood, bound) in [
+        (Likelihood::LogisticSoftmax, EvidenceBound::Collapsed),
+        (Likelihood::LogisticSoftmax, EvidenceBound::Direct),
+        (Likelihood::Softmax, EvidenceBound::Collapsed),
+        (Likelihood::OneVsEach, EvidenceBound::Collapsed),
+        (Likelihood::Gaussian, EvidenceBound::Collapsed),
     ] {
         let fit = |y: &[usize]| {
-            let mut model = with(|s| (s.likelihood, s.inference) = (likelihood, inference));
+            let mut model = with(|s| (s.likelihood, s.bound) = (likelihood, bound));
             model.fit(x.as_ref(), y).unwrap();
             (model.predictions(x.as_ref()).unwrap(), model.learned().unwrap().clone())
         };
         let ((a, learned), (b, same)) = (fit(&y), fit(&renamed));
-        assert_eq!(learned, same, "{likelihood:?} {inference:?}");
-        assert!(learned.converged && learned.inner_converged, "{likelihood:?} {inference:?} {learned:?}");
+        assert_eq!(learned, same, "{likelihood:?} {bound:?}");
+        assert!(learned.converged && learned.inner_converged, "{likelihood:?} {bound:?} {learned:?}");
         for c in 0..3 {
             assert!(a.mean.col(c) == b.mean.col(to[c]) && a.var.col(c) == b.var.col(to[c]));
             if likelihood == Likelihood::Softmax {
                 // Monte Carlo draws go by the index of a class.
                 assert!((a.probs.col(c) - b.probs.col(to[c])).norm_max() < 5.0 * 0.5 / 1000f64.sqrt());
             } else {
-                assert!(a.probs.col(c) == b.probs.col(to[c]), "{likelihood:?} {inference:?}");
+                assert!(a.probs.col(c) == b.probs.col(to[c]), "{likelihood:?} {bound:?}");
             }
         }
     }

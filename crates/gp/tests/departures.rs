@@ -7,7 +7,7 @@ use rand_distr::StandardNormal;
 use siskin_gp::Task;
 use siskin_gp::inference::mean_field::{Start, Stop, Updates, infer};
 use siskin_gp::objective::bound;
-use siskin_gp::quadrature::{Precision, probabilities::Predictive};
+use siskin_gp::quadrature::{Resolution, probabilities::Predictive};
 
 /// A task of `n` points and `c` classes with kernels `X X'`, prior mean 0.
 fn task(n: usize, c: usize, tau: f64, seed: u64) -> Task {
@@ -35,7 +35,7 @@ fn the_printed_bound_can_exceed_the_evidence() {
     // One point: log p(Y) is the log probability of its label under the prior.
     let s2: Vec<f64> = task.k().iter().map(|k| k[(0, 0)] / (task.tau() * task.tau())).collect();
     let mut p = [0.0; 3];
-    Predictive::new(Precision::Fine).probs(&[0.0; 3], &s2, &mut p).unwrap();
+    Predictive::new(Resolution::Fine).probs(&[0.0; 3], &s2, &mut p).unwrap();
     let evidence = p[task.y()[0]].ln();
     let value = |kind| bound(&task, kind, Updates::Paper, &Start::Prior, Stop::Steps(2)).unwrap().value;
     assert!(value(Updates::Paper) > evidence + 1.0, "{} {evidence}", value(Updates::Paper));

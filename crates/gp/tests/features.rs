@@ -9,7 +9,7 @@ use siskin_gp::kernels::{AnyForm, Kernel, Rbf};
 use siskin_gp::objective::released::{Carry, Draw};
 use siskin_gp::objective::{EpisodeGradient, Objective};
 use siskin_gp::posterior::Posterior;
-use siskin_gp::quadrature::Precision;
+use siskin_gp::quadrature::Resolution;
 use siskin_gp::{Error, Hyper, Result, Support};
 
 /// An objective of points in three classes.
@@ -26,16 +26,16 @@ fn hyper(name: &str, normalise: bool, per_class: bool, mean: f64, tau: f64) -> H
 }
 
 fn objectives() -> Vec<Objective> {
-    let precision = Precision::Golden;
+    let resolution = Resolution::Golden;
     let predictive =
-        |stop| Objective::Predictive { order: Updates::Collapsed, stop, support: vec![0, 2, 1], precision };
+        |stop| Objective::Predictive { order: Updates::Collapsed, stop, support: vec![0, 2, 1], resolution };
     vec![
         Objective::Elbo { order: Updates::Joint, kind: Updates::Joint, steps: 2 },
         Objective::Elbo { order: Updates::Paper, kind: Updates::Exact, steps: 2 },
         Objective::Collapsed(Stop::Steps(3)),
         Objective::Collapsed(Stop::Tolerance { tol: 1e-13, max_steps: 20_000 }),
-        Objective::Direct { steps: 2, precision },
-        Objective::Natural(NaturalOptions { max_steps: 2000, tolerance: 1e-10, precision }),
+        Objective::Direct { steps: 2, resolution },
+        Objective::Natural(NaturalOptions { max_steps: 2000, tolerance: 1e-10, resolution }),
         predictive(Stop::Steps(2)),
         predictive(Stop::Tolerance { tol: 1e-13, max_steps: 20_000 }),
         Objective::LabelRegression { noise: 0.1 },
@@ -50,7 +50,7 @@ fn regression_predicts_what_it_has_seen() {
     let support = Support::new(x.as_ref(), &y, hyper.prior(2)).unwrap();
     let fit = |noise| Inference::Exact { noise }.posterior(&support.task().unwrap());
     let (regression, query) = (fit(0.1).unwrap(), support.query(x.as_ref()).unwrap());
-    let p = regression.probs(&query, Precision::Standard).unwrap();
+    let p = regression.probs(&query, Resolution::Standard).unwrap();
     let softmax = regression.published_probs(&query).unwrap();
     for (i, &label) in y.iter().enumerate() {
         assert!(
@@ -131,7 +131,7 @@ fn relabelling_the_classes_permutes_everything_to_the_bit() {
         let probs = |y: &[usize], hyper: &Hyper| {
             let support = Support::new(x.as_ref(), y, hyper.prior(3)).unwrap();
             let posterior = inference.posterior(&support.task().unwrap()).unwrap();
-            posterior.probs(&support.query(queries.as_ref()).unwrap(), Precision::Standard).unwrap()
+            posterior.probs(&support.query(queries.as_ref()).unwrap(), Resolution::Standard).unwrap()
         };
         let (p, q) = (probs(&y, &one), probs(&moved_y, &other));
         for i in 0..4 {
@@ -152,20 +152,20 @@ fn adapting_learns_the_labels_and_forgets_far_away() {
     let posterior = Inference::Natural(NaturalOptions::default()).posterior(&task).unwrap();
     assert!(posterior.converged && posterior.bound < 0.0);
     let query = support.query(x.as_ref()).unwrap();
-    let p = posterior.probs(&query, Precision::Standard).unwrap();
+    let p = posterior.probs(&query, Resolution::Standard).unwrap();
     for (i, &label) in y.iter().enumerate() {
         assert!(p[(i, label)] > 0.8, "{}", p[(i, label)]);
     }
     // From its sites it comes back, without inference.
     let again = Posterior::from_sites(&task, &posterior.sites().unwrap(), posterior.bound).unwrap();
-    let q = again.probs(&query, Precision::Standard).unwrap();
+    let q = again.probs(&query, Resolution::Standard).unwrap();
     assert!((&p - &q).norm_max() < 1e-12);
     assert_eq!(support.similarity(x.as_ref()).unwrap()[(3, 3)], 1.0);
     let far = support.query(Mat::from_fn(1, 2, |_, _| 1e3).as_ref()).unwrap();
     let latent = posterior.latent(&far).unwrap();
     assert_eq!((latent.mean[(0, 0)], latent.mean[(0, 1)]), (-1.0, -1.0));
     assert!((latent.var[(0, 0)] - 3.0).abs() < 1e-12);
-    assert!((posterior.probs(&far, Precision::Fine).unwrap()[(0, 0)] - 0.5).abs() < 1e-11);
+    assert!((posterior.probs(&far, Resolution::Fine).unwrap()[(0, 0)] - 0.5).abs() < 1e-11);
 }
 
 #[test]
@@ -193,8 +193,8 @@ fn a_support_that_is_no_subset_is_refused() {
     let x = Mat::from_fn(3, 2, |i, j| 1.0 + (i + j) as f64);
     let hyper = hyper("rbf", false, false, 0.0, 1.0);
     let run = |support: &[usize]| {
-        let (order, stop, precision) = (Updates::Joint, Stop::Steps(1), Precision::Fine);
-        let objective = Objective::Predictive { order, stop, support: support.to_vec(), precision };
+        let (order, stop, resolution) = (Updates::Joint, Stop::Steps(1), Resolution::Fine);
+        let objective = Objective::Predictive { order, stop, support: support.to_vec(), resolution };
         objective.value_and_gradient(&Support::new(x.as_ref(), &[0, 1, 0], hyper.prior(2))?)
     };
     assert!(run(&[0, 1]).is_ok());
@@ -207,7 +207,7 @@ fn a_support_that_is_no_subset_is_refused() {
 #[test]
 fn bad_input_is_named() {
     let good = hyper("cosine", false, false, 0.0, 1.0);
-    let objective = Objective::Direct { steps: 1, precision: Precision::Fast };
+    let objective = Objective::Direct { steps: 1, resolution: Resolution::Fast };
     let x = Mat::from_fn(3, 2, |i, j| 1.0 + (i + j) as f64);
     let run = |x: &Mat<f64>, y: &[usize], hyper: &Hyper| gradient(&objective, x, y, hyper).unwrap_err();
     let mut bad = x.clone();

@@ -17,7 +17,7 @@ use siskin_gp::inference::natural::{Natural, NaturalOptions, natural};
 use siskin_gp::inference::one_vs_each::OveMeanField;
 use siskin_gp::likelihoods::softmax;
 use siskin_gp::posterior::Blocks;
-use siskin_gp::quadrature::Precision;
+use siskin_gp::quadrature::Resolution;
 
 fn sigma(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
@@ -72,7 +72,7 @@ fn mean_field(p: &Problem, order: Updates) -> Mat<f64> {
 }
 
 fn direct(p: &Problem) -> Natural {
-    let options = NaturalOptions { max_steps: 300, tolerance: 1e-6, precision: Precision::Standard };
+    let options = NaturalOptions { max_steps: 300, tolerance: 1e-6, resolution: Resolution::Standard };
     let fit = natural(&p.task.standardise(), options).unwrap();
     assert!(fit.converged, "{}", fit.residual);
     fit
@@ -80,7 +80,7 @@ fn direct(p: &Problem) -> Natural {
 
 fn probabilities(p: &Problem, posterior: Blocks) -> Mat<f64> {
     let latent = posterior.latent(&p.query).unwrap();
-    latent.probs(Precision::Standard).unwrap()
+    latent.probs(Resolution::Standard).unwrap()
 }
 
 /// Tasks of a setting; their seeds are 0, 1, 2, ...
@@ -190,7 +190,7 @@ fn logistic_softmax_by_gibbs() {
             let truth = truth(p, 20_000, &LogisticSoftmax);
             let run =
                 LogisticSoftmaxGibbs::run(&p.task, &Chains { chains: 300, sweeps: 20, seed: 2 }).unwrap();
-            let q = run.probabilities(&p.query, Precision::Fast).unwrap();
+            let q = run.probabilities(&p.query, Resolution::Fast).unwrap();
             truth.largest_difference(&q)
         });
         spread.check(&format!("Gibbs at tau {tau}"), most);

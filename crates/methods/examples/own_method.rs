@@ -11,7 +11,7 @@ use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use siskin_methods::{
     Episode, Error, Features, Images, Method, MethodSettings, Prediction, Purpose, Rates, Result, Rows,
-    Scores, Settings, Setup, State, StepReport, Task, select, softmax_cross_entropy,
+    Scores, Settings, Setup, State, StepReport, TaskRows, select, softmax_cross_entropy,
 };
 use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, Step, stream};
 
@@ -124,7 +124,7 @@ impl Method for NearestMean {
         Ok(Rows::Features(self.network.features(images)?))
     }
 
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let (support, query) = (task.support.features()?, task.query.features()?);
         Ok(self.scores(support, task.labels, task.way, query).0.prediction())
     }
@@ -189,7 +189,7 @@ fn test(method: &dyn Method) -> Result<f64> {
         let rows = method.embed(episode.images)?;
         let (support, query) = (rows.select(&drawn.support), rows.select(&drawn.query));
         let labels = episode.labels_of(&drawn.support);
-        let task = Task {
+        let task = TaskRows {
             support: &support,
             labels: &labels,
             way: WAY,

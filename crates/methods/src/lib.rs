@@ -19,7 +19,7 @@ pub use gp::deep_kernel::{matrix, row_major};
 pub use method::{GaussianProcess, Method, TrainsOn};
 pub use registry::MethodName;
 pub use settings::{MethodSettings, Settings};
-pub use shared::episode::{Episode, LatentGaussians, Prediction, Purpose, Task};
+pub use shared::episode::{Episode, LatentGaussians, Prediction, Purpose, TaskRows};
 pub use shared::notice::Notice;
 pub use shared::rows::{Pixels, Rows, select};
 pub use shared::scalar_fit::{FeatureEpisode, ScalarFit};

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::{
-    Episode, FeatureEpisode, Images, Notice, Prediction, Rates, Rows, ScalarFit, State, StepReport, Task,
+    Episode, FeatureEpisode, Images, Notice, Prediction, Rates, Rows, ScalarFit, State, StepReport, TaskRows,
 };
 
 /// What a method is trained on.
@@ -42,7 +42,7 @@ pub trait Method: Send + Sync {
     fn embed(&self, images: Images<'_>) -> Result<Rows>;
 
     /// Probabilities of the query rows of a task, given its labelled support rows.
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction>;
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction>;
 
     /// Where the predictions are those of a Gaussian process with the logistic-softmax likelihood on the features: that
     /// process. Its posterior can then be kept, in place of the support.

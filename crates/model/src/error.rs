@@ -1,5 +1,6 @@
 //! What can go wrong with a model, as facts.
 
+use crate::foreign::ForeignFault;
 use std::path::PathBuf;
 
 /// An error of this crate.
@@ -23,6 +24,14 @@ pub enum Error {
         name: String,
         /// What is wrong and what to do.
         why: String,
+    },
+    /// An ONNX file cannot be a backbone.
+    #[error("the network {name} cannot be used: {fault}")]
+    Foreign {
+        /// Its name or path.
+        name: String,
+        /// What is wrong.
+        fault: ForeignFault,
     },
     /// It was asked to stop before its end.
     #[error("stopped before the end")]

@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_changed_number_is_found_and_a_card_of_another_model_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
-        let measured = Model::open(EMBEDDED[0].0).unwrap().card().clone();
+        let measured = Model::open(EMBEDDED[0].0).unwrap().card().unwrap().clone();
         let fresh = Card::fresh("run".into(), measured.model.clone(), measured.episodes, "data".into());
         assert_eq!(kept(folder.path(), fresh.clone()).unwrap(), (fresh.clone(), true));
         keep(folder.path(), &measured).unwrap();

@@ -1,4 +1,4 @@
-//! What a trained model is, below training and below tasks.
+//! What a model is, below training and below tasks.
 //!
 //! | question | file |
 //! | --- | --- |
@@ -7,11 +7,13 @@
 //! | How is it kept? | `file.rs`, `seal.rs`, `tensors.rs`, `legacy.rs`, `kept_card.rs` |
 //! | How is it opened? | `model.rs` |
 //! | From images to features? | `view.rs`, `embed.rs` |
+//! | How is somebody else's network used? | `foreign/` |
 
 mod card;
 mod embed;
 mod error;
 mod file;
+pub mod foreign;
 mod kept_card;
 mod legacy;
 mod look;
@@ -25,6 +27,6 @@ pub use card::{Card, LeftOutFacts, NoveltyFacts, ShapeFacts, TestFacts};
 pub use embed::embed;
 pub use error::{Error, Result};
 pub use look::{Look, Looks, Mismatch};
-pub use model::{EMBEDDED, Model};
+pub use model::{EMBEDDED, Head, Model, unit};
 pub use spec::ModelSpec;
 pub use view::View;

@@ -1,18 +1,21 @@
-//! A trained model: from one exported file, embedded in the program, or from a run folder.
+//! A model: trained here (from one exported file, embedded in the program, or from a run folder), or somebody else's network that
+//! was added under a name.
 
 use crate::card::Card;
 use crate::embed::embed;
 use crate::error::{Error, Result};
 use crate::file;
+use crate::foreign::{ForeignNetwork, ForeignSpec, Registry};
 use crate::kept_card;
 use crate::legacy::spec_of_config;
 use crate::look::{Look, Mismatch};
 use crate::seal;
 use crate::spec::ModelSpec;
 use crate::tensors::{decode, encode};
-use crate::view::View;
+use crate::view::{Pixels, View};
 use serde_json::Value;
-use siskin_data::{Image, Transform, files};
+use siskin_data::open::SHORTER_SIDE;
+use siskin_data::{Image, files};
 use siskin_methods::{Features, GaussianProcess, Method, Role, Rows, State};
 use siskin_nn::DeviceChoice;
 use std::path::Path;
@@ -27,19 +30,40 @@ const MOST_BYTES: u64 = 2 << 30;
 /// Key of a checkpoint's record.
 const CHECKPOINT: &str = "siskin";
 
-/// A trained model.
+/// A model.
 pub struct Model {
-    card: Card,
     hash: String,
     origin: String,
     /// Whether a checksum says that it is whole.
     sealed: bool,
+    kind: Kind,
+}
+
+/// Where its features come from.
+enum Kind {
+    /// A network that was trained here, with its head.
+    Trained(Box<Trained>),
+    /// Somebody else's network, without a head.
+    Foreign { name: String, network: Box<ForeignNetwork> },
+}
+
+struct Trained {
+    card: Card,
     state: State,
     method: Box<dyn Method>,
 }
 
+/// What turns labelled features into answers.
+pub enum Head {
+    /// The Gaussian process that was trained with the backbone.
+    Process(GaussianProcess),
+    /// None yet: a kernel on unit vectors, learned from the examples alone.
+    FromExamples,
+}
+
 impl Model {
-    /// The model that `name` means: an embedded one, a run folder of `siskin train`, or a file of `siskin export`.
+    /// The model that `name` means: an embedded one, one added by `siskin model add`, a run folder of `siskin train`, or a file of
+    /// `siskin export`.
     pub fn open(name: &str) -> Result<Model> {
         Model::open_on(name, DeviceChoice::Cpu)
     }
@@ -49,6 +73,9 @@ impl Model {
         if let Some((_, bytes)) = EMBEDDED.iter().find(|(known, _)| *known == name) {
             return Model::from_bytes_on(bytes, name, device);
         }
+        if let Some(registry) = Registry::default_folder().filter(|registry| registry.has(name)) {
+            return Model::added(&registry, name);
+        }
         let path = Path::new(name);
         if path.is_dir() {
             return Model::from_run(path, device);
@@ -57,14 +84,30 @@ impl Model {
             std::io::ErrorKind::NotFound => bad(
                 name,
                 format!(
-                    "there is no such file or folder, and no embedded model of this name (there is: {}). Give a run \
-                     folder of `siskin train` or a file of `siskin export`",
+                    "there is no such file or folder, no model of this name was added, and none is embedded (there is: {}). \
+                     Give a run folder of `siskin train` or a file of `siskin export`, or add an ONNX file: siskin model add",
                     EMBEDDED.map(|(name, _)| name).join(", ")
                 ),
             ),
             _ => Error::Io { action: "read the model", path: path.into(), source },
         })?;
+        if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("onnx")) {
+            let why = "an ONNX file is added under a name first: siskin model add FILE --name NAME";
+            return Err(bad(name, why.into()));
+        }
         Model::from_bytes_on(&bytes, &absolute(path), device)
+    }
+
+    /// A model that was added to `registry`.
+    pub fn added(registry: &Registry, name: &str) -> Result<Model> {
+        Ok(Model::of_network(name, registry.open(name)?))
+    }
+
+    /// A model of a foreign network that is loaded.
+    pub fn of_network(name: &str, network: ForeignNetwork) -> Model {
+        let hash = network.spec().hash();
+        let kind = Kind::Foreign { name: name.into(), network: Box::new(network) };
+        Model { hash, origin: name.into(), sealed: true, kind }
     }
 
     /// From the bytes of an exported file; `origin` names it.
@@ -108,30 +151,71 @@ impl Model {
         let spec = serde_json::to_string(&card.model).map_err(|e| bad(origin, e.to_string()))?;
         let weights = encode(&state, "model", &spec).map_err(|why| bad(origin, why))?;
         let hash = blake3::hash(&weights).to_hex().to_string();
-        Ok(Model { card, hash, origin: origin.into(), sealed: true, state, method })
+        let kind = Kind::Trained(Box::new(Trained { card, state, method }));
+        Ok(Model { hash, origin: origin.into(), sealed: true, kind })
+    }
+
+    fn trained(&self) -> Result<&Trained> {
+        match &self.kind {
+            Kind::Trained(trained) => Ok(trained),
+            Kind::Foreign { .. } => Err(self.not_trained()),
+        }
+    }
+
+    fn other_view(&self) -> Error {
+        bad(&self.origin, "an image was prepared for another model".into())
+    }
+
+    fn not_trained(&self) -> Error {
+        let why = "it is an added network, which was not trained here and has no head: it works with embed, adapt, predict \
+                   and serve";
+        bad(&self.origin, why.into())
     }
 
     /// The bytes of one file that holds the model and its card, without what only training needs.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        file::to_bytes(&self.card, &self.state).map_err(|why| bad(&self.origin, why))
+        let trained = self.trained()?;
+        file::to_bytes(&trained.card, &trained.state).map_err(|why| bad(&self.origin, why))
     }
 
     /// Writes that file, and the card into the run folder that the model came from.
     pub fn export(&self, out: &Path) -> Result<()> {
         if Path::new(&self.origin).is_dir() {
-            kept_card::keep(Path::new(&self.origin), &self.card)?;
+            kept_card::keep(Path::new(&self.origin), &self.trained()?.card)?;
         }
         write(out, &self.to_bytes()?)
     }
 
-    /// The same model with another card.
-    pub fn with_card(self, card: Card) -> Model {
-        Model { card, ..self }
+    /// The same trained model with another card.
+    pub fn with_card(self, card: Card) -> Result<Model> {
+        match self.kind {
+            Kind::Trained(trained) => {
+                let kind = Kind::Trained(Box::new(Trained { card, ..*trained }));
+                Ok(Model { kind, ..self })
+            }
+            Kind::Foreign { .. } => Err(self.not_trained()),
+        }
     }
 
-    /// What the model says of itself.
-    pub fn card(&self) -> &Card {
-        &self.card
+    /// What to call it.
+    pub fn name(&self) -> &str {
+        match &self.kind {
+            Kind::Trained(trained) => &trained.card.name,
+            Kind::Foreign { name, .. } => name,
+        }
+    }
+
+    /// What a trained model says of itself; an error of an added network: nothing was measured of it.
+    pub fn card(&self) -> Result<&Card> {
+        self.trained().map(|trained| &trained.card)
+    }
+
+    /// What is known of an added network; `None` for a model that was trained here.
+    pub fn foreign(&self) -> Option<&ForeignSpec> {
+        match &self.kind {
+            Kind::Trained(_) => None,
+            Kind::Foreign { network, .. } => Some(network.spec()),
+        }
     }
 
     /// Hash of weights, hyperparameters and settings: a task belongs to one.
@@ -141,7 +225,7 @@ impl Model {
 
     /// Whether `hash` is the model's, as it is computed today or as files of format 2 had it.
     pub fn has_hash(&self, hash: &str) -> bool {
-        self.hash == hash || self.card.former_hash.as_deref() == Some(hash)
+        self.hash == hash || self.card().is_ok_and(|card| card.former_hash.as_deref() == Some(hash))
     }
 
     /// The path or name it was opened by.
@@ -155,20 +239,27 @@ impl Model {
         (!self.sealed).then(|| seal::notice(&format!("The model {}", self.origin), &cure))
     }
 
-    /// The method with its learned state.
-    pub fn method(&self) -> &dyn Method {
-        self.method.as_ref()
+    /// The card and the method with its learned state, of a trained model.
+    pub fn into_trained(self) -> Result<(Card, Box<dyn Method>)> {
+        match self.kind {
+            Kind::Trained(trained) => Ok((trained.card, trained.method)),
+            Kind::Foreign { .. } => Err(self.not_trained()),
+        }
     }
 
-    /// The method itself.
-    pub fn into_method(self) -> Box<dyn Method> {
-        self.method
+    /// What turns labelled features into answers.
+    pub fn head(&self) -> Result<Head> {
+        match &self.kind {
+            Kind::Trained(_) => self.process().map(Head::Process),
+            Kind::Foreign { .. } => Ok(Head::FromExamples),
+        }
     }
 
     /// The Gaussian process on its features, or that it has none.
     pub fn process(&self) -> Result<GaussianProcess> {
-        self.method.gaussian_process().ok_or_else(|| {
-            let name = self.card.model.method.name();
+        let trained = self.trained()?;
+        trained.method.gaussian_process().ok_or_else(|| {
+            let name = trained.card.model.method.name();
             let why = format!(
                 "its method ({name}) has no Gaussian-process posterior to keep; train with method = \"cdkt\""
             );
@@ -176,28 +267,40 @@ impl Model {
         })
     }
 
-    /// What becomes of an image before the network sees it.
-    pub fn transform(&self) -> Transform {
-        self.card.model.transform()
-    }
-
     /// Side of the square image the network sees, in pixels, and its channels.
     pub fn input(&self) -> (u32, usize) {
-        let transform = self.transform();
-        (transform.size, transform.channels.count())
+        match &self.kind {
+            Kind::Trained(trained) => {
+                let transform = trained.card.model.transform();
+                (transform.size, transform.channels.count())
+            }
+            Kind::Foreign { network, .. } => (network.spec().preprocessing.size, 3),
+        }
+    }
+
+    /// Pixels of the shorter side that a decoded image needs at most: more change nothing, or hardly anything.
+    pub fn shorter_side(&self) -> u32 {
+        match &self.kind {
+            Kind::Trained(_) => SHORTER_SIDE,
+            Kind::Foreign { network, .. } => network.spec().preprocessing.shorter_side(),
+        }
     }
 
     /// The image as the network sees it.
     pub fn view(&self, image: &Image) -> View {
-        View::new(image, &self.transform())
+        match &self.kind {
+            Kind::Trained(trained) => View::trained(image, &trained.card.model.transform()),
+            Kind::Foreign { network, .. } => View::foreign(image, &network.spec().preprocessing),
+        }
     }
 
     /// Whether images are of another kind than those the model was trained on, as far as its card tells.
     pub fn mismatch<'a>(&self, looks: impl IntoIterator<Item = &'a Look>) -> Option<Mismatch> {
-        self.card.looks.as_ref()?.mismatch(looks)
+        self.card().ok()?.looks.as_ref()?.mismatch(looks)
     }
 
-    /// Features of images, one row each. An image's row does not depend on the others.
+    /// Features of images, one row each, as a head takes them: those of an added network have length 1. An image's row does not
+    /// depend on the others.
     pub fn embed<'a>(&self, views: impl IntoIterator<Item = &'a View>) -> Result<Features> {
         self.embed_until(views, &AtomicBool::new(false))
     }
@@ -208,13 +311,57 @@ impl Model {
         views: impl IntoIterator<Item = &'a View>,
         stop: &AtomicBool,
     ) -> Result<Features> {
+        let mut features = self.raw_features(views, stop)?;
+        if self.foreign().is_some() {
+            unit(&mut features);
+        }
+        Ok(features)
+    }
+
+    /// Features of images as the network gives them.
+    pub fn raw_features<'a>(
+        &self,
+        views: impl IntoIterator<Item = &'a View>,
+        stop: &AtomicBool,
+    ) -> Result<Features> {
         let views: Vec<&View> = views.into_iter().collect();
-        let fill = |i: usize, out: &mut [f32]| {
-            out.copy_from_slice(&views[i].pixels);
-            Ok(())
-        };
-        let rows: Rows = embed(self.method.as_ref(), &self.transform(), views.len(), fill, stop)?;
-        Ok(rows.into_features()?)
+        match &self.kind {
+            Kind::Trained(trained) => {
+                let pixels = views.iter().map(|view| match &view.pixels {
+                    Pixels::Normalised(pixels) => Ok(pixels),
+                    Pixels::Bytes(_) => Err(self.other_view()),
+                });
+                let pixels: Vec<&Vec<f32>> = pixels.collect::<Result<_>>()?;
+                let fill = |i: usize, out: &mut [f32]| {
+                    out.copy_from_slice(pixels[i]);
+                    Ok(())
+                };
+                let transform = trained.card.model.transform();
+                let rows: Rows = embed(trained.method.as_ref(), &transform, views.len(), fill, stop)?;
+                Ok(rows.into_features()?)
+            }
+            Kind::Foreign { name, network } => {
+                let bytes = views.iter().map(|view| match &view.pixels {
+                    Pixels::Bytes(bytes) => Ok(bytes.as_slice()),
+                    Pixels::Normalised(_) => Err(self.other_view()),
+                });
+                let (bytes, dim) = (bytes.collect::<Result<Vec<&[u8]>>>()?, network.spec().dim);
+                let failed = |fault| Error::Foreign { name: name.clone(), fault };
+                let values = network.features(&bytes, stop).map_err(failed)?.ok_or(Error::Stopped)?;
+                let values = values.into_iter().map(f64::from).collect();
+                Ok(Features { values, rows: bytes.len(), dim })
+            }
+        }
+    }
+}
+
+/// Gives every row the length 1; a row of zeros stays.
+pub fn unit(features: &mut Features) {
+    for row in features.values.chunks_exact_mut(features.dim.max(1)) {
+        let length = row.iter().map(|v| v * v).sum::<f64>().sqrt();
+        if length > 0.0 {
+            row.iter_mut().for_each(|v| *v /= length);
+        }
     }
 }
 

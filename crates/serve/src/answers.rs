@@ -2,7 +2,7 @@
 //! questions with long answers at once nor clients that do not read may fill the memory.
 
 use crate::App;
-use crate::error::{Answer, Refusal};
+use crate::error::{Refusal, Reply};
 use crate::work::busy;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -24,19 +24,19 @@ const STEP: usize = 4 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Room for all answers.
-pub struct Answers {
+pub struct AnswerMemory {
     most: usize,
     free: Arc<Semaphore>,
 }
 
-impl Answers {
+impl AnswerMemory {
     /// `most`: bytes of one answer; `all`: of all together.
-    pub fn new(most: usize, all: usize) -> Answers {
-        Answers { most, free: Arc::new(Semaphore::new(all.max(most) / STEP)) }
+    pub fn new(most: usize, all: usize) -> AnswerMemory {
+        AnswerMemory { most, free: Arc::new(Semaphore::new(all.max(most) / STEP)) }
     }
 
     /// Room for an answer of about so many bytes, given back when dropped; none is needed for a small one.
-    pub async fn claim(&self, bytes: usize) -> Answer<Option<OwnedSemaphorePermit>> {
+    pub async fn claim(&self, bytes: usize) -> Reply<Option<OwnedSemaphorePermit>> {
         if bytes > self.most {
             let why = format!(
                 "the answer would have about {} MB, at most {} are given; ask for fewer images at a time, or explain less",
@@ -100,7 +100,7 @@ mod tests {
 
     #[tokio::test]
     async fn large_answers_share_the_room_and_small_ones_need_none() {
-        let answers = Answers::new(1 << 20, 2 << 20);
+        let answers = AnswerMemory::new(1 << 20, 2 << 20);
         assert_eq!(answers.claim((1 << 20) + 1).await.unwrap_err().status, StatusCode::PAYLOAD_TOO_LARGE);
         let two = (answers.claim(1 << 20).await.unwrap(), answers.claim(1 << 20).await.unwrap());
         assert!(two.0.is_some() && two.1.is_some());
@@ -112,7 +112,7 @@ mod tests {
 
     #[tokio::test]
     async fn room_is_given_back_when_the_body_is_dropped() {
-        let answers = Answers::new(1 << 20, 1 << 20);
+        let answers = AnswerMemory::new(1 << 20, 1 << 20);
         let room = answers.claim(1 << 20).await.unwrap().unwrap();
         let body = Body::new(Held { body: Body::from("text"), _room: room });
         assert_eq!((answers.free.available_permits(), body.size_hint().exact()), (0, Some(4)));

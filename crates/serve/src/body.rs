@@ -1,7 +1,7 @@
 //! From a request's body to labelled images or queries: JSON with base64, multipart, or one image as it is.
 
 use crate::App;
-use crate::error::{Answer, Refusal};
+use crate::error::{Refusal, Reply};
 use crate::room::Claim;
 use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
@@ -24,7 +24,7 @@ pub struct Read {
 }
 
 /// Reads the body of a request: bounded in size, in time and together with all others.
-pub async fn read(app: &App, request: Request) -> Answer<Read> {
+pub async fn read(app: &App, request: Request) -> Reply<Read> {
     let (parts, body) = request.into_parts();
     let most = app.limits.max_body;
     let too_large =
@@ -107,7 +107,7 @@ pub enum Kind {
 }
 
 /// By its content type.
-pub fn kind(headers: &HeaderMap) -> Answer<Kind> {
+pub fn kind(headers: &HeaderMap) -> Reply<Kind> {
     let content = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     let essence = content.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     match essence.as_str() {
@@ -133,7 +133,7 @@ pub fn seconds(bytes: &[u8]) -> f64 {
 const MOST_STRINGS: usize = 200_000;
 
 /// A body as JSON of a known shape.
-pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Reply<T> {
     if bytes.iter().filter(|byte| **byte == b'"').count() > 2 * MOST_STRINGS {
         return Err(Refusal::bad(format!("the JSON has more than {MOST_STRINGS} names and images")));
     }
@@ -146,7 +146,7 @@ pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
 pub struct Encoded(String);
 
 impl Encoded {
-    pub fn bytes(&self) -> Answer<Bytes> {
+    pub fn bytes(&self) -> Reply<Bytes> {
         let text = match self.0.starts_with("data:") {
             true => self.0.split_once(',').map_or("", |(_, data)| data),
             false => &self.0,
@@ -168,7 +168,7 @@ pub struct Part {
 }
 
 /// The parts of a multipart body, at most `most`.
-pub async fn parts(bytes: Bytes, boundary: &str, most: usize) -> Answer<Vec<Part>> {
+pub async fn parts(bytes: Bytes, boundary: &str, most: usize) -> Reply<Vec<Part>> {
     let whole = futures_util::stream::once(async move { Ok::<_, std::io::Error>(bytes) });
     let mut form = multer::Multipart::new(whole, boundary);
     let broken = |e: multer::Error| Refusal::bad(format!("the form cannot be read: {e}"));

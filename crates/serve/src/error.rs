@@ -55,7 +55,7 @@ pub(crate) struct Refusal {
     pub cause: Option<String>,
 }
 
-pub(crate) type Answer<T> = std::result::Result<T, Refusal>;
+pub(crate) type Reply<T> = std::result::Result<T, Refusal>;
 
 impl Refusal {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Refusal {

@@ -2,7 +2,7 @@
 //! of bounded length.
 
 use crate::App;
-use crate::error::{Answer, Refusal};
+use crate::error::{Refusal, Reply};
 use crate::origin::{check_host, check_local};
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
@@ -23,7 +23,7 @@ impl Guard {
     }
 
     /// Whether a request may use the API.
-    fn check(&self, request: &Request) -> Answer<()> {
+    fn check(&self, request: &Request) -> Reply<()> {
         let Some(token) = self.token else { return check_local(request) };
         let value = request.headers().get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
         let brought = value.and_then(|v| v.strip_prefix("Bearer "));
@@ -57,7 +57,7 @@ pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) ->
     }
 }
 
-fn admit(guard: &Guard, request: &Request) -> Answer<()> {
+fn admit(guard: &Guard, request: &Request) -> Reply<()> {
     if !METHODS.contains(request.method()) {
         return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, "this method is not known; see /openapi.json"));
     }
@@ -83,7 +83,7 @@ fn admit(guard: &Guard, request: &Request) -> Answer<()> {
 }
 
 /// Refuses a body whose end another server before this one might see elsewhere.
-fn check_encoding(request: &Request) -> Answer<()> {
+fn check_encoding(request: &Request) -> Reply<()> {
     let mut values = request.headers().get_all(header::TRANSFER_ENCODING).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(()),

@@ -47,7 +47,7 @@ struct App {
     limits: Limits,
     work: work::Work,
     bodies: std::sync::Arc<room::Room>,
-    answers: answers::Answers,
+    answers: answers::AnswerMemory,
     intake: siskin_adapt::Intake,
     metrics: metrics::Metrics,
     guard: guard::Guard,

@@ -1,6 +1,6 @@
 //! Where a request comes from, by its headers: what does not parse is refused.
 
-use crate::error::{Answer, Refusal};
+use crate::error::{Refusal, Reply};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, StatusCode, Version, header};
 use std::net::{IpAddr, Ipv6Addr};
@@ -55,7 +55,7 @@ impl Place {
 }
 
 /// The one value of a header: an error if there are several, or one that is no ASCII.
-fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Answer<Option<&'a str>> {
+fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Reply<Option<&'a str>> {
     let mut values = headers.get_all(name).iter();
     let refuse = || Refusal::bad(format!("the header `{name}` cannot be read"));
     match (values.next(), values.next()) {
@@ -66,7 +66,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Answer<Option<&'a str>>
 }
 
 /// The host that a request names. HTTP/1.1 must name one; where the path names one too, they must be the same.
-fn host(request: &Request) -> Answer<Option<Place>> {
+fn host(request: &Request) -> Reply<Option<Place>> {
     let refuse = |why: &str| Err(Refusal::bad(why));
     let Some(text) = one(request.headers(), &header::HOST)? else {
         return match request.version() {
@@ -84,13 +84,13 @@ fn host(request: &Request) -> Answer<Option<Place>> {
 }
 
 /// What every request must keep, with a token or without: one host that parses.
-pub fn check_host(request: &Request) -> Answer<()> {
+pub fn check_host(request: &Request) -> Reply<()> {
     host(request).map(drop)
 }
 
 /// Without a token a web page of elsewhere must not reach us through the browser of this machine: neither by a name that it
 /// points here, nor by a form, nor from another port of this machine.
-pub fn check_local(request: &Request) -> Answer<()> {
+pub fn check_local(request: &Request) -> Reply<()> {
     let refuse = |why: &str| Err(Refusal::new(StatusCode::FORBIDDEN, why));
     let host = host(request)?;
     if host.as_ref().is_some_and(|host| !host.is_local()) {

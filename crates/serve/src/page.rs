@@ -5,13 +5,18 @@ use axum::response::{Html, IntoResponse, Response};
 use std::sync::LazyLock;
 
 /// The scripts share one scope, in this order.
-const SCRIPTS: [&str; 7] = [
+const SCRIPTS: [&str; 12] = [
     include_str!("page/page.js"),
     include_str!("page/server.js"),
     include_str!("page/answers.js"),
+    include_str!("page/classes.js"),
+    include_str!("page/pad.js"),
     include_str!("page/drawing.js"),
     include_str!("page/photos.js"),
+    include_str!("page/asking.js"),
     include_str!("page/reliability.js"),
+    include_str!("page/work.js"),
+    include_str!("page/examples.js"),
     include_str!("page/tabs.js"),
 ];
 

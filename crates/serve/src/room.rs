@@ -1,7 +1,7 @@
 //! Memory for bodies, claimed as it is used. Small bodies always have room; who brings a large one and stops in the middle gives
 //! his room up as soon as somebody else needs it.
 
-use crate::error::{Answer, Refusal};
+use crate::error::{Refusal, Reply};
 use crate::work::busy;
 use axum::http::StatusCode;
 use std::collections::HashMap;
@@ -84,7 +84,7 @@ impl State {
 
 impl Claim {
     /// Room for the first `total` bytes of the body.
-    pub async fn grow_to(&mut self, total: usize) -> Answer<()> {
+    pub async fn grow_to(&mut self, total: usize) -> Reply<()> {
         let since = Instant::now();
         while total > self.bytes + STEP {
             let freed = self.room.freed.notified();

@@ -1,6 +1,6 @@
 //! The server itself: start, connections, stop.
 
-use crate::answers::{self, Answers};
+use crate::answers::{self, AnswerMemory};
 use crate::error::{Error, Result};
 use crate::{
     App, connections, guard, handlers, metrics, options::Options, page, room::Room, store::Tasks, work::Work,
@@ -44,7 +44,7 @@ impl Server {
         let models = options.models.iter().map(|name| {
             let model = Model::open(name)?;
             // A model that no task can be made with is refused now, not at the first task.
-            model.process()?;
+            model.head()?;
             Ok(model)
         });
         let models = models.collect::<siskin_adapt::Result<Vec<Model>>>()?;
@@ -56,7 +56,7 @@ impl Server {
             limits: options.limits,
             work: Work::new(&options.limits).map_err(Error::Runtime)?,
             bodies: Room::new(options.limits.body_budget.max(options.limits.max_body)),
-            answers: Answers::new(options.limits.max_answer, options.limits.answer_budget),
+            answers: AnswerMemory::new(options.limits.max_answer, options.limits.answer_budget),
             intake: Intake::new(options.limits.max_pixels, options.limits.decode_budget),
             metrics: metrics::Metrics::default(),
             guard: guard::Guard::new(options.token.as_deref()),
@@ -70,7 +70,7 @@ impl Server {
     pub fn ready(&self) -> Result<Ready> {
         Ok(Ready {
             address: self.listener.local_addr().map_err(Error::Runtime)?,
-            models: self.app.models.iter().map(|m| m.card().name.clone()).collect(),
+            models: self.app.models.iter().map(|m| m.name().to_owned()).collect(),
             tasks: self.app.tasks.len(),
             notes: self.notes.clone(),
         })
@@ -93,6 +93,9 @@ fn routes(app: Arc<App>) -> Router {
         .route("/v1/tasks", get(handlers::list).post(handlers::create))
         .route("/v1/tasks/{id}", get(handlers::show))
         .route("/v1/tasks/{id}", delete(handlers::delete))
+        .route("/v1/tasks/{id}/examples", get(handlers::examples_of).post(handlers::add))
+        .route("/v1/tasks/{id}/examples/{index}", delete(handlers::remove_example))
+        .route("/v1/tasks/{id}/classes/{class}", delete(handlers::remove_class))
         .route("/v1/tasks/{id}/predict", post(handlers::predict))
         .fallback(handlers::not_found)
         .method_not_allowed_fallback(handlers::method_not_allowed)

@@ -2,7 +2,7 @@
 
 mod folder;
 
-use crate::error::{Answer, Refusal, Result};
+use crate::error::{Refusal, Reply, Result};
 use crate::options::Limits;
 use axum::http::StatusCode;
 use folder::Folder;
@@ -115,7 +115,7 @@ impl Tasks {
     }
 
     /// Takes a task up; with `keep` it is written to the folder first. Blocking.
-    pub fn add(&self, task: TaskClassifier, model: usize, keep: bool) -> Answer<Arc<Entry>> {
+    pub fn add(&self, task: TaskClassifier, model: usize, keep: bool) -> Reply<Arc<Entry>> {
         let tick = self.clock.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::now();
         let bytes = task.to_bytes()?;
@@ -139,7 +139,7 @@ impl Tasks {
 
     /// A place for a task of so many bytes. Where there is none, tasks that are not kept make room, the one first that was
     /// used longest ago.
-    fn promise(&self, bytes: u64) -> Answer<Place<'_>> {
+    fn promise(&self, bytes: u64) -> Reply<Place<'_>> {
         let mut held = self.lock();
         loop {
             let (count, all) = (held.entries.len() + held.promised, held.bytes + held.promised_bytes);
@@ -166,7 +166,33 @@ impl Tasks {
         }
     }
 
-    pub fn get(&self, id: &str) -> Answer<Arc<Entry>> {
+    /// Puts a changed task in the place of `old`, which must still be there. Blocking.
+    pub fn replace(&self, old: &Arc<Entry>, task: TaskClassifier) -> Reply<Arc<Entry>> {
+        let (id, model, kept, created) = (old.id.clone(), old.model, old.kept, old.created);
+        let used = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
+        let entry = Arc::new(Entry { id, task, model, kept, created, used });
+        let bytes = entry.task.to_bytes()?;
+        let mut held = self.lock();
+        let now = held.entries.get(&old.id).ok_or_else(|| unknown(&old.id))?;
+        if !Arc::ptr_eq(now, old) {
+            let why = "the task was changed by another request meanwhile; look at it and try again";
+            return Err(Refusal::new(StatusCode::CONFLICT, why));
+        }
+        let all = held.bytes + held.promised_bytes - old.bytes() + entry.bytes();
+        if all > self.most_bytes && entry.bytes() > old.bytes() {
+            let most = self.most_bytes >> 20;
+            let why = format!("the tasks would take {} MB, at most {most} are taken. Delete some", all >> 20);
+            return Err(Refusal::new(StatusCode::CONFLICT, why));
+        }
+        if let Some(folder) = self.folder.as_ref().filter(|_| kept) {
+            folder.save(&entry.id, &bytes)?;
+        }
+        held.remove(&old.id);
+        held.insert(entry.clone());
+        Ok(entry)
+    }
+
+    pub fn get(&self, id: &str) -> Reply<Arc<Entry>> {
         let held = self.lock();
         let entry = held.entries.get(id).ok_or_else(|| unknown(id))?;
         entry.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
@@ -182,7 +208,7 @@ impl Tasks {
     }
 
     /// Forgets a task and its file. Blocking.
-    pub fn delete(&self, id: &str) -> Answer<()> {
+    pub fn delete(&self, id: &str) -> Reply<()> {
         let mut held = self.lock();
         let kept = held.entries.get(id).ok_or_else(|| unknown(id))?.kept;
         // The file first: a task that is gone must not come back after a restart.

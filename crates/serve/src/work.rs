@@ -1,7 +1,7 @@
 //! Work on the cores, in turns: nobody keeps a core longer than a turn, and what costs much does not keep what costs little
 //! waiting.
 
-use crate::error::{Answer, Refusal};
+use crate::error::{Refusal, Reply};
 use crate::options::Limits;
 use axum::http::StatusCode;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -87,8 +87,8 @@ impl Job<'_> {
     /// when the time of the request is over or its client is gone. Its thread is kept until it ends.
     pub async fn turn<T: Send + 'static>(
         &mut self,
-        turn: impl FnOnce(&AtomicBool) -> Answer<T> + Send + 'static,
-    ) -> Answer<T> {
+        turn: impl FnOnce(&AtomicBool) -> Reply<T> + Send + 'static,
+    ) -> Reply<T> {
         let (lane, permit) = self.wait().await?;
         let pool = lane.take().ok_or_else(broken)?;
         let late = Late(Arc::new(AtomicBool::new(false)));
@@ -115,7 +115,7 @@ impl Job<'_> {
         self.work.wait.saturating_sub(self.started.elapsed())
     }
 
-    async fn wait(&self) -> Answer<(Lane, OwnedSemaphorePermit)> {
+    async fn wait(&self) -> Reply<(Lane, OwnedSemaphorePermit)> {
         let heavy = self.expected.max(self.used.as_secs_f64()) > LIGHT;
         let lane = if heavy { &self.work.heavy } else { &self.work.light };
         match tokio::time::timeout(self.left(), lane.free.clone().acquire_owned()).await {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     /// Runs until it is told to stop.
-    fn endless(late: &AtomicBool) -> Answer<()> {
+    fn endless(late: &AtomicBool) -> Reply<()> {
         while !late.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -200,7 +200,7 @@ mod tests {
     async fn a_panic_is_an_answer_and_takes_no_thread_away() {
         let work = work(Duration::from_secs(5));
         for _ in 0..20 {
-            let answer: Answer<()> = work.job(0.0).turn(|_| panic!("on purpose")).await;
+            let answer: Reply<()> = work.job(0.0).turn(|_| panic!("on purpose")).await;
             assert_eq!(answer.unwrap_err().status, StatusCode::INTERNAL_SERVER_ERROR);
         }
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use siskin_cpu::{Isa, Seconds, multiply_adds, time};
 use siskin_methods::gp::cdkt::{Cdkt, CdktSettings};
-use siskin_methods::{Method, Pace, Purpose, Rates, Setup, Task};
+use siskin_methods::{Method, Pace, Purpose, Rates, Setup, TaskRows};
 use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, Step};
 
 use crate::error::Result;
@@ -202,7 +202,7 @@ fn test(case: &Case, cdkt: &CdktSettings, device: DeviceChoice, repeats: usize) 
             let (features, embedding) = time(|| method.embed(episode.images));
             let features = features?;
             let (support, query) = (features.select(&drawn.support), features.select(&drawn.query));
-            let task = Task {
+            let task = TaskRows {
                 support: &support,
                 labels: &labels,
                 way: WAY,

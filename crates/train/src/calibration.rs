@@ -1,7 +1,7 @@
 //! How far confidence and accuracy agree, before and after tuning on validation episodes.
 
 use crate::error::Result;
-use crate::evaluate::{Answer, pooled, pooled_latent};
+use crate::evaluate::{AnsweredEpisode, pooled, pooled_latent};
 use serde::{Deserialize, Serialize};
 use siskin_calib::{
     Measures, PAPER_BINS, Predictions, ReleasedChoice, Temperature, released_grid, tune_released,
@@ -45,7 +45,11 @@ pub struct Calibrated {
 }
 
 /// Calibrates on `validation` and measures on `test`.
-pub fn calibrate(validation: &[Answer], test: &[Answer], with_released: bool) -> Result<Calibrated> {
+pub fn calibrate(
+    validation: &[AnsweredEpisode],
+    test: &[AnsweredEpisode],
+    with_released: bool,
+) -> Result<Calibrated> {
     let (on, raw) = (pooled(validation)?, pooled(test)?);
     let temperature = Temperature::fit_predictions(&on)?;
     let tuned = raw.sharpened(temperature.value)?;

@@ -4,21 +4,21 @@ use crate::error::{Error, Result};
 use rayon::prelude::*;
 use siskin_calib::{Predictions, Probabilities};
 use siskin_data::{Episode, Items, Split, Transform};
-use siskin_methods::{Features, LatentGaussians, Method, Prediction, Purpose, Rows, Task};
+use siskin_methods::{Features, LatentGaussians, Method, Prediction, Purpose, Rows, TaskRows};
 use siskin_random::stream;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a method said of the queries of one episode, and what is true.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct AnsweredEpisode {
     /// Probabilities and, where the method has them, latent Gaussians.
     pub prediction: Prediction,
     /// True classes of the queries.
     pub labels: Vec<usize>,
 }
 
-impl Answer {
+impl AnsweredEpisode {
     /// Share of queries whose most probable class is the true one.
     pub fn accuracy(&self) -> f64 {
         let rows = self.prediction.probabilities.chunks_exact(self.prediction.way);
@@ -35,7 +35,7 @@ pub fn evaluate(
     episodes: &[Episode],
     purpose: Purpose,
     stop: &AtomicBool,
-) -> Result<Vec<Answer>> {
+) -> Result<Vec<AnsweredEpisode>> {
     let embedded = embed_items(method, split, transform, episodes, stop)?;
     episodes
         .par_iter()
@@ -51,9 +51,9 @@ pub fn evaluate(
             let (query, labels) = part(&episode.query_rows());
             let (way, index) = (episode.way(), index as u64);
             let task =
-                Task { support: &support, labels: &support_labels, way, query: &query, index, purpose };
+                TaskRows { support: &support, labels: &support_labels, way, query: &query, index, purpose };
             let prediction = method.predict(&task)?;
-            Ok(Answer { prediction, labels })
+            Ok(AnsweredEpisode { prediction, labels })
         })
         .collect()
 }
@@ -120,7 +120,7 @@ fn embed_until(
 }
 
 /// All answers as one table of predictions.
-pub fn pooled(answers: &[Answer]) -> Result<Predictions> {
+pub fn pooled(answers: &[AnsweredEpisode]) -> Result<Predictions> {
     let way = answers.first().map_or(2, |a| a.prediction.way);
     let probabilities = answers.iter().flat_map(|a| a.prediction.floored()).collect();
     let labels = answers.iter().flat_map(|a| a.labels.iter().copied()).collect();
@@ -128,7 +128,7 @@ pub fn pooled(answers: &[Answer]) -> Result<Predictions> {
 }
 
 /// All latent Gaussians as one table, where the method has them.
-pub fn pooled_latent(answers: &[Answer]) -> Option<LatentGaussians> {
+pub fn pooled_latent(answers: &[AnsweredEpisode]) -> Option<LatentGaussians> {
     let tau = answers.first()?.prediction.latent.as_ref()?.tau;
     let mut all = LatentGaussians { mean: Vec::new(), variance: Vec::new(), tau };
     for answer in answers {

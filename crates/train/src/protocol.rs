@@ -2,7 +2,7 @@
 
 use crate::episodes::test_spec;
 use crate::error::{Result, io};
-use crate::evaluate::{Answer, evaluate};
+use crate::evaluate::{AnsweredEpisode, evaluate};
 use crate::under_test::ModelUnderTest;
 use serde::{Deserialize, Serialize};
 use siskin_calib::{MeanSpread, mean_interval95, mean_std};
@@ -55,15 +55,15 @@ pub fn episodes(model: &ModelUnderTest, split: SplitName, groups: u64) -> Result
 }
 
 /// Answers to these episodes.
-pub fn answers(model: &ModelUnderTest, split: SplitName, groups: u64) -> Result<Vec<Answer>> {
+pub fn answers(model: &ModelUnderTest, split: SplitName, groups: u64) -> Result<Vec<AnsweredEpisode>> {
     let episodes = episodes(model, split, groups)?;
     let (method, split) = (model.method.as_ref(), model.data.split(split));
     evaluate(method, split, &model.data.test_transform, &episodes, Purpose::Test, &AtomicBool::new(false))
 }
 
 /// The report of test answers.
-pub fn report(model: &ModelUnderTest, answers: &[Answer]) -> Result<TestReport> {
-    let accuracies: Vec<f64> = answers.iter().map(Answer::accuracy).collect();
+pub fn report(model: &ModelUnderTest, answers: &[AnsweredEpisode]) -> Result<TestReport> {
+    let accuracies: Vec<f64> = answers.iter().map(AnsweredEpisode::accuracy).collect();
     let groups: Vec<f64> = accuracies
         .chunks(model.config.test.episodes as usize)
         .map(|group| group.iter().sum::<f64>() / group.len() as f64)
@@ -79,7 +79,7 @@ pub fn report(model: &ModelUnderTest, answers: &[Answer]) -> Result<TestReport> 
 }
 
 /// One line of JSON an episode: its group, number and accuracy.
-pub fn write_episodes(path: &Path, answers: &[Answer], episodes_per_group: u64) -> Result<()> {
+pub fn write_episodes(path: &Path, answers: &[AnsweredEpisode], episodes_per_group: u64) -> Result<()> {
     let mut text = Vec::new();
     for (index, answer) in (0u64..).zip(answers) {
         let line = serde_json::json!({

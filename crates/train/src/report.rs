@@ -3,7 +3,7 @@
 use crate::calibration::Calibrated;
 use crate::curve::Curve;
 use crate::error::{Error, Result};
-use crate::evaluate::Answer;
+use crate::evaluate::AnsweredEpisode;
 use crate::plot::{
     Block, EpisodePlot, LineChart, PlotClass, PlotQuery, ReliabilityPanel, Report, Section, Series,
     Thumbnail, reliability_diagrams,
@@ -31,7 +31,7 @@ pub struct Page<'a> {
     /// Its calibration.
     pub calibrated: &'a Calibrated,
     /// An episode and the answer to it.
-    pub example: (&'a Episode, &'a Answer, &'a Split),
+    pub example: (&'a Episode, &'a AnsweredEpisode, &'a Split),
 }
 
 impl Page<'_> {

@@ -88,8 +88,9 @@ impl ModelUnderTest {
         }
         let model = Model::open_on(&name, device(&config)?)?;
         let data = RunData::open(&config, channels(&config), opener)?;
-        let (episodes, notice) = (model.card().episodes, model.notice());
-        Ok(ModelUnderTest { method: model.into_method(), config, data, episodes, notice })
+        let notice = model.notice();
+        let (card, method) = model.into_trained()?;
+        Ok(ModelUnderTest { method, config, data, episodes: card.episodes, notice })
     }
 }
 
@@ -104,7 +105,7 @@ pub fn config_of(path: &Path) -> Result<Config> {
 }
 
 fn config_of_file(name: &str) -> Result<Config> {
-    let spec = Model::open(name)?.card().model.clone();
+    let spec = Model::open(name)?.card()?.model.clone();
     let mut config = Config { seed: spec.seed, method: spec.method, ..Config::default() };
     (config.backbone.name, config.episode.way) = (spec.architecture, spec.way);
     (config.data.image_size, config.data.train) = (spec.image_size, String::new());

@@ -47,7 +47,7 @@ pub fn measure(
     validation.iter().for_each(|shape| progress(&sentence(shape)));
     progress("measuring on test classes");
     let (test, looks) = (Some(test_facts(run)?), training_looks(run)?);
-    Ok(Card { name: name.into(), temperature, validation, test, looks, ..model.card().clone() })
+    Ok(Card { name: name.into(), temperature, validation, test, looks, ..model.card()?.clone() })
 }
 
 fn sentence(shape: &ShapeFacts) -> String {

@@ -55,9 +55,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let stem = out.file_stem().map(|s| s.to_string_lossy().into_owned());
     let name = args.name.or(stem).unwrap_or_else(|| "model".into());
     let card = card::measure(&run, &model, &name, &mut |line| say!("{line}"))?;
-    let model = model.with_card(card);
+    let model = model.with_card(card)?;
     model.export(&out)?;
-    model.card().test.iter().for_each(print_test);
+    model.card()?.test.iter().for_each(print_test);
     let bytes = std::fs::metadata(&out)?.len();
     say!("Written: {} ({bytes} bytes, hash {}).", out.display(), &model.hash()[..12]);
     say!("Next: siskin adapt FOLDER --model {}", out.display());
@@ -66,8 +66,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// Writes a model file again in today's format, with the card it has.
 fn convert(model: Model, out: &Path, name: Option<String>) -> anyhow::Result<()> {
-    let card = model.card().clone();
-    let model = model.with_card(Card { name: name.unwrap_or_else(|| card.name.clone()), ..card });
+    let card = model.card()?.clone();
+    let model = model.with_card(Card { name: name.unwrap_or_else(|| card.name.clone()), ..card })?;
     model.export(out)?;
     say!("Written: {}, the same model in the format of today (hash {}).", out.display(), &model.hash()[..12]);
     Ok(())

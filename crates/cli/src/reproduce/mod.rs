@@ -4,7 +4,7 @@ mod show;
 
 use crate::data::source::ReadArgs;
 use anyhow::Context;
-use siskin_train::reproduce::{Order, Plan, PlannedRun, State, configs, table};
+use siskin_train::reproduce::{Plan, PlanOptions, PlannedRun, State, configs, table};
 use siskin_train::trainer::Outcome;
 use std::path::{Path, PathBuf};
 
@@ -74,7 +74,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return write_configs(folder);
     }
     let table = table(args.table.as_deref().unwrap_or_default())?;
-    let plan = Plan::new(table, order(&args)?)?;
+    let plan = Plan::new(table, options(&args)?)?;
     if let Some(path) = &args.jobs {
         return write_jobs(&plan, path);
     }
@@ -108,13 +108,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn order(args: &Args) -> anyhow::Result<Order> {
+fn options(args: &Args) -> anyhow::Result<PlanOptions> {
     let elsewhere = args.runs.iter().map(|run| {
         let (cell, path) =
             run.split_once('=').context("--run: write CELL=FOLDER, e.g. cub-1shot-dkt=runs/dkt")?;
         anyhow::Ok((cell.to_string(), PathBuf::from(path)))
     });
-    Ok(Order {
+    Ok(PlanOptions {
         only: args.only.clone(),
         methods: args.methods.clone(),
         budget: args.budget,

@@ -5,6 +5,7 @@ mod folders;
 mod helpers;
 mod hostile;
 mod kinds;
+mod networks;
 mod served;
 mod server;
 mod traps;

@@ -107,3 +107,68 @@ fn limits_and_the_token_hold() {
     BufReader::new(stream).read_line(&mut answer).unwrap();
     assert!(answer.contains("413"), "{answer}");
 }
+
+#[test]
+fn examples_and_classes_come_and_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let server = Server::start(&[], at);
+    let (status, task) = server.json("POST", "/v1/tasks?name=shapes", FORM, &form());
+    assert_eq!(status, 201, "{task}");
+    let path = format!("/v1/tasks/{}", task["id"].as_str().unwrap());
+    let examples = format!("{path}/examples");
+    // A third class, of two images.
+    let image = |shift: i32| {
+        use base64::Engine;
+        base64::engine::general_purpose::STANDARD.encode(drawing(2, shift))
+    };
+    let more =
+        serde_json::json!({"classes": [{"name": "times", "images": [image(0), image(1)]}]}).to_string();
+    const JSON: &str = "Content-Type: application/json\r\n";
+    let (status, grown) = server.json("POST", &examples, JSON, more.as_bytes());
+    assert_eq!(
+        (status, &grown["classes"][2]["examples"], &grown["id"]),
+        (200, &2.into(), &task["id"]),
+        "{grown}"
+    );
+    // The same again: images without a name are new ones, files of the same name take the place of the old.
+    let (_, grown) = server.json("POST", &examples, JSON, more.as_bytes());
+    assert_eq!(grown["classes"][2]["examples"], 4, "{grown}");
+    let (_, same) = server.json("POST", &examples, FORM, &form());
+    assert_eq!(
+        (&same["classes"][0]["examples"], &same["classes"][1]["examples"]),
+        (&2.into(), &2.into()),
+        "{same}"
+    );
+    let query = drawing(2, -2);
+    let ask = |server: &Server| {
+        server.json("POST", &format!("{path}/predict?abstain=0"), IMAGE, query.as_bytes()).1
+    };
+    assert_eq!(ask(&server)["predictions"][0]["label"], "times");
+
+    let listed = server.json("GET", &examples, "", b"").1;
+    let times: Vec<&Value> =
+        listed["examples"].as_array().unwrap().iter().filter(|e| e["class"] == "times").collect();
+    assert_eq!(
+        times.iter().map(|e| e["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["times 1", "times 2", "times 3", "times 4"]
+    );
+    let (status, fewer) = server.json("DELETE", &format!("{examples}/{}", times[0]["index"]), "", b"");
+    assert_eq!((status, &fewer["classes"][2]["examples"]), (200, &3.into()), "{fewer}");
+    assert_eq!(server.ask("DELETE", &format!("{examples}/99"), "", b"").0, 422);
+    assert_eq!(server.ask("DELETE", &format!("{examples}/x"), "", b"").0, 400);
+
+    // Killed and started again, the task is the changed one.
+    drop(server);
+    let server = Server::start(&[], at);
+    assert_eq!(server.json("GET", &path, "", b"").1["classes"], fewer["classes"]);
+    let (status, fewer) = server.json("DELETE", &format!("{path}/classes/times"), "", b"");
+    assert_eq!((status, fewer["classes"].as_array().unwrap().len()), (200, 2), "{fewer}");
+    assert_ne!(ask(&server)["predictions"][0]["label"], "times");
+    let (status, refused) = server.json("DELETE", &format!("{path}/classes/ring"), "", b"");
+    assert!(
+        status == 422 && refused["error"].as_str().unwrap().contains("at least two classes"),
+        "{refused}"
+    );
+    assert_eq!(server.ask("DELETE", &format!("{path}/classes/nobody"), "", b"").0, 422);
+}

@@ -24,7 +24,7 @@ use crate::frame::Frame;
 use crate::simd::Isa;
 use block::{Session, Steps};
 pub(crate) use number::{Halves, round};
-use operands::{Input, Order, Spread};
+use operands::{FilterOrder, Input, Spread};
 use unload::{Add, Unload};
 
 /// Rows and columns of a block, and products of one step.
@@ -141,9 +141,15 @@ impl Mixed {
         self.place(workspace, self.spread().filters(), weight, scale)
     }
 
-    fn place(&self, workspace: &Workspace, order: Order, weight: &[f32], scale: Option<&[f32]>) -> Halves {
+    fn place(
+        &self,
+        workspace: &Workspace,
+        order: FilterOrder,
+        weight: &[f32],
+        scale: Option<&[f32]>,
+    ) -> Halves {
         let taps = self.window.kernel.pow(2);
-        let Order { rows, width, turned, .. } = order;
+        let FilterOrder { rows, width, turned, .. } = order;
         let mut out = workspace.take_zeroed(rows * width);
         for n in 0..self.z.channels {
             let scale = scale.map_or(1.0, |s| s[n]);

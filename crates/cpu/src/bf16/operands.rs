@@ -83,16 +83,16 @@ impl Input {
     }
 
     /// How the forward pass wants the filters.
-    pub fn filters(&self) -> Order {
+    pub fn filters(&self) -> FilterOrder {
         let width = blocks(self.z.lanes);
         let taps = self.taps().len();
         let deep = if self.patches { self.x.lanes } else { self.depth };
-        Order { rows: taps * self.depth, width, n: 1, k: width, tap: deep * width, turned: false }
+        FilterOrder { rows: taps * self.depth, width, n: 1, k: width, tap: deep * width, turned: false }
     }
 }
 
 /// Where the number (n, k, tap) of the filters lies in `[rows, width]`: a right operand before its rows are paired.
-pub(super) struct Order {
+pub(super) struct FilterOrder {
     pub rows: usize,
     pub width: usize,
     /// Numbers from one filter to the next, from one channel to the next, from one tap to the next.
@@ -133,9 +133,9 @@ impl Spread {
     }
 
     /// How this gradient wants the filters.
-    pub fn filters(&self) -> Order {
+    pub fn filters(&self) -> FilterOrder {
         let (taps, width) = (self.window.kernel.pow(2), blocks(self.x.lanes));
-        Order { rows: taps * self.depth, width, n: width, k: 1, tap: self.depth * width, turned: true }
+        FilterOrder { rows: taps * self.depth, width, n: width, k: 1, tap: self.depth * width, turned: true }
     }
 }
 

@@ -20,7 +20,7 @@ const BATCH_FILES: usize = 512;
 const BATCH_BYTES: usize = 32 << 20;
 
 /// Item index and bytes, or the fault why there are none.
-type Batch = Vec<(usize, std::result::Result<Vec<u8>, Fault>)>;
+type Decoded = Vec<(usize, std::result::Result<Vec<u8>, Fault>)>;
 
 /// Decodes all images of a listing into a pack of the cache.
 pub(crate) fn build(
@@ -38,7 +38,7 @@ pub(crate) fn build(
     let mut bad = listing.bad.clone();
     progress.begin(&format!("Reading {}", listing.name), listing.items.len() as u64);
     let result = std::thread::scope(|scope| {
-        let (sender, receiver) = sync_channel::<Batch>(1);
+        let (sender, receiver) = sync_channel::<Decoded>(1);
         let reader = scope.spawn(|| read_all(&listing, sender));
         let written = decode_all(
             receiver,
@@ -84,7 +84,7 @@ pub(crate) fn build(
 }
 
 /// Reads all files, tree by tree, and sends them in batches until the other side hangs up.
-fn read_all(listing: &Listing, sender: SyncSender<Batch>) -> Result<()> {
+fn read_all(listing: &Listing, sender: SyncSender<Decoded>) -> Result<()> {
     for (index, tree) in listing.trees.iter().enumerate() {
         let items: Vec<usize> =
             (0..listing.items.len()).filter(|i| listing.items[*i].tree == index).collect();
@@ -92,7 +92,7 @@ fn read_all(listing: &Listing, sender: SyncSender<Batch>) -> Result<()> {
         if wanted.is_empty() {
             continue;
         }
-        let (mut batch, mut bytes) = (Batch::new(), 0);
+        let (mut batch, mut bytes) = (Decoded::new(), 0);
         let mut open = true;
         tree.stream(&wanted, MAX_FILE_BYTES, &mut |position, read| {
             bytes += read.as_ref().map_or(0, Vec::len);
@@ -112,7 +112,7 @@ fn read_all(listing: &Listing, sender: SyncSender<Batch>) -> Result<()> {
 
 /// Decodes batch after batch and gives the images to `sink` in the order they came.
 fn decode_all(
-    receiver: Receiver<Batch>,
+    receiver: Receiver<Decoded>,
     mut sink: impl FnMut(usize, std::result::Result<(Image, blake3::Hash), Fault>) -> Result<()>,
     shorter_side: Option<u32>,
 ) -> Result<()> {

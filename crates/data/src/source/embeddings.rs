@@ -1,6 +1,6 @@
 //! Precomputed vectors: a .safetensors with the tensors `features` `[N, D]` and `labels` `[N]`, or `features.npy` beside
-//! `labels.npy`. Names of the classes: the metadata entry `classes` (a JSON list), or `classes.txt` beside the file,
-//! one per line; without them a class is named by its label.
+//! `labels.npy`. Names of the classes: the metadata entry `classes` (a JSON list), or `x_classes.txt` or
+//! `classes.txt` beside the file `x.npy`, one per line; without them a class is named by its label.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -148,14 +148,18 @@ fn from_safetensors(bytes: &[u8], path: &Path) -> Result<Parts> {
 
 /// Labels as indices of names. With names a label must be one of their positions; without, each label met is a class.
 fn name_labels(labels: &[i64], names: Option<Vec<String>>, path: &Path) -> Result<(Vec<usize>, Vec<String>)> {
-    let list = path.with_file_name("classes.txt");
+    let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    let lists = [format!("{stem}_classes.txt"), "classes.txt".into()].map(|name| path.with_file_name(name));
+    let list = lists.iter().find(|list| list.is_file());
     let names = match names {
         Some(names) => Some(names),
-        None if list.is_file() => {
-            let text = std::fs::read_to_string(&list).map_err(|source| Error::io("read", &list, source))?;
-            Some(text.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect())
-        }
-        None => None,
+        None => match list {
+            Some(list) => {
+                let text = std::fs::read_to_string(list).map_err(|source| Error::io("read", list, source))?;
+                Some(text.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect())
+            }
+            None => None,
+        },
     };
     if let Some(names) = names {
         let index = |(row, &label): (usize, &i64)| {

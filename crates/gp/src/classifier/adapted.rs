@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::hyper::Prior;
 use crate::posterior::{Latent, Posterior};
-use crate::quadrature::Precision;
+use crate::quadrature::Resolution;
 use crate::support::Support;
 use faer::{Mat, MatRef};
 
@@ -28,7 +28,7 @@ impl Adapted {
     }
 
     /// Latent moments and class probabilities at new features `x` [M, D].
-    pub(super) fn answer(&self, x: MatRef<'_, f64>, precision: Precision) -> Result<(Latent, Mat<f64>)> {
-        self.posterior.answer(&self.support.query(x)?, precision)
+    pub(super) fn answer(&self, x: MatRef<'_, f64>, resolution: Resolution) -> Result<(Latent, Mat<f64>)> {
+        self.posterior.answer(&self.support.query(x)?, resolution)
     }
 }

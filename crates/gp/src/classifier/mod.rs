@@ -25,7 +25,7 @@ use crate::hyper::Hyper;
 use crate::kernels::Kernel;
 use crate::objective::{LeaveOneOut, leave_one_out_at};
 use crate::posterior::{Latent, entropy};
-use crate::quadrature::Precision;
+use crate::quadrature::Resolution;
 use crate::{Error, Result};
 use adapted::Adapted;
 use faer::{Mat, MatRef};
@@ -61,9 +61,9 @@ impl Likelihood {
     ];
 }
 
-/// How the posterior of the logistic-softmax model is found. The other likelihoods have one way each.
+/// Which bound of the evidence the inference of the logistic-softmax model climbs. The other likelihoods have one way each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Inference {
+pub enum EvidenceBound {
     /// Coordinate ascent on the collapsed bound: faster, under-confident, and so loose that hyperparameters learned by it can
     /// be far from those that predict well.
     Collapsed,
@@ -72,10 +72,10 @@ pub enum Inference {
     Direct,
 }
 
-impl Inference {
-    /// Every inference with its name in files and settings.
-    pub const NAMED: [(&str, Inference); 2] =
-        [("collapsed", Inference::Collapsed), ("direct", Inference::Direct)];
+impl EvidenceBound {
+    /// Every bound with its name in files and settings.
+    pub const NAMED: [(&str, EvidenceBound); 2] =
+        [("collapsed", EvidenceBound::Collapsed), ("direct", EvidenceBound::Direct)];
 }
 
 /// A Gaussian-process classifier: settings first, then [`GpClassifier::fit`].
@@ -94,8 +94,8 @@ pub struct GpClassifier {
     pub kernel: Option<Kernel>,
     /// The likelihood.
     pub likelihood: Likelihood,
-    /// How the posterior is found.
-    pub inference: Inference,
+    /// Which bound inference climbs.
+    pub bound: EvidenceBound,
     /// Shift and scale every input column to mean 0 and standard deviation 1 (columns that do not vary are only shifted).
     pub standardise: bool,
     /// Start of the prior mean of all latent functions; with `learn` one of several that are tried. With many classes a logistic-softmax model can be confident only if it
@@ -111,14 +111,14 @@ pub struct GpClassifier {
     pub learn_points: usize,
     /// Set from another thread, it ends a running fit with [`Error::Cancelled`] at its next step. Clones share it.
     pub cancelled: Arc<AtomicBool>,
-    fitted: Option<Model>,
+    fitted: Option<Trained>,
     /// Read from a file without a checksum.
     unsealed: bool,
 }
 
 /// All that prediction needs.
 #[derive(Debug, Clone)]
-struct Model {
+struct Trained {
     standardiser: Standardiser,
     /// Training points after standardisation, [N, D].
     x: Mat<f64>,
@@ -127,7 +127,7 @@ struct Model {
     learned: Learned,
 }
 
-impl Model {
+impl Trained {
     /// New points, checked and standardised.
     fn standardised(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
         check_features(x, x.nrows())?;
@@ -141,10 +141,10 @@ impl Model {
     /// The latent values at standardised points, and the probabilities that follow.
     fn answer(&self, x: MatRef<'_, f64>) -> Result<(Latent, Mat<f64>)> {
         if self.learned.spread == 1.0 {
-            return self.adapted.answer(x, Precision::Standard);
+            return self.adapted.answer(x, Resolution::Standard);
         }
         let latent = self.adapted.posterior().latent(&self.adapted.support.query(x)?)?;
-        let probs = latent.clone().narrowed(self.learned.spread).probs(Precision::Standard)?;
+        let probs = latent.clone().narrowed(self.learned.spread).probs(Resolution::Standard)?;
         Ok((latent, probs))
     }
 
@@ -184,7 +184,7 @@ impl Default for GpClassifier {
         Self {
             kernel: None,
             likelihood: Likelihood::default(),
-            inference: Inference::default(),
+            bound: EvidenceBound::default(),
             standardise: true,
             prior_mean: -1.0,
             tau: 0.5,
@@ -219,7 +219,7 @@ impl GpClassifier {
         let adapted = posterior::adapted(self, &hyper, learned.noise, (&x, y, classes), Some(guess))?;
         let posterior = adapted.posterior();
         (learned.bound, learned.posterior_converged) = (posterior.bound, posterior.converged);
-        self.fitted = Some(Model { standardiser, x, y: y.to_vec(), adapted, learned });
+        self.fitted = Some(Trained { standardiser, x, y: y.to_vec(), adapted, learned });
         Ok(())
     }
 
@@ -252,7 +252,7 @@ impl GpClassifier {
         let model = self.model()?;
         model
             .cavities()
-            .map(|cavities| leave_one_out_at(&cavities, &model.y, Precision::Standard))
+            .map(|cavities| leave_one_out_at(&cavities, &model.y, Resolution::Standard))
             .transpose()
     }
 
@@ -309,7 +309,7 @@ impl GpClassifier {
         )
     }
 
-    fn model(&self) -> Result<&Model> {
+    fn model(&self) -> Result<&Trained> {
         self.fitted.as_ref().ok_or(Error::NotFitted)
     }
 
@@ -328,7 +328,7 @@ impl GpClassifier {
 
     /// Whether hyperparameters are learned by prediction, not by a bound.
     fn searches(&self) -> bool {
-        self.likelihood == Likelihood::LogisticSoftmax && self.inference == Inference::Direct
+        self.likelihood == Likelihood::LogisticSoftmax && self.bound == EvidenceBound::Direct
     }
 
     /// The kernel that was chosen, or the classifier's own.

@@ -1,9 +1,10 @@
 //! Bound and posterior of each likelihood.
 
 use super::adapted::Adapted;
-use super::{GpClassifier, Inference, Likelihood};
+use super::{EvidenceBound, GpClassifier, Likelihood};
 use crate::gaussian::{Digits, Sites};
 use crate::hyper::Hyper;
+use crate::inference::Inference;
 use crate::inference::exact::LabelRegression;
 use crate::inference::laplace::Laplace;
 use crate::inference::mean_field::{Collapsed, Effort, Marginals};
@@ -11,8 +12,8 @@ use crate::inference::natural::{Ascent, NaturalOptions, ascend_from, sites_at};
 use crate::inference::one_vs_each::OveMeanField;
 use crate::linalg::sum_any_order;
 use crate::objective::{envelope, leave_one_out};
-use crate::posterior::{Answers, Blocks, Posterior};
-use crate::quadrature::Precision;
+use crate::posterior::{Approximation, Blocks, Posterior};
+use crate::quadrature::Resolution;
 use crate::support::Support;
 use crate::{Gradient, Query, Result, Task};
 use faer::{Mat, Scale};
@@ -60,9 +61,9 @@ pub(super) fn objective(
     let gaussian = settings.likelihood == Likelihood::Gaussian;
     let task = task(k, y, if gaussian { 1.0 } else { level }, mean)?;
     let (g, converged) = match settings.likelihood {
-        Likelihood::LogisticSoftmax => match settings.inference {
-            Inference::Collapsed => collapsed_bound(&task, warm, &settings.cancelled)?,
-            Inference::Direct => direct_bound(&task, warm, &settings.cancelled)?,
+        Likelihood::LogisticSoftmax => match settings.bound {
+            EvidenceBound::Collapsed => collapsed_bound(&task, warm, &settings.cancelled)?,
+            EvidenceBound::Direct => direct_bound(&task, warm, &settings.cancelled)?,
         },
         Likelihood::Softmax => {
             let fit = Laplace::until(&task, SWEEPS, &settings.cancelled)?;
@@ -93,7 +94,7 @@ fn collapsed_bound(task: &Task, warm: &mut Warm, cancelled: &AtomicBool) -> Resu
 
 /// The direct bound at the end of natural-gradient ascent; its slope by the envelope rule.
 fn direct_bound(task: &Task, warm: &mut Warm, cancelled: &AtomicBool) -> Result<(Gradient, bool)> {
-    let options = NaturalOptions { max_steps: 60, tolerance: 1e-4, precision: Precision::Fast };
+    let options = NaturalOptions { max_steps: 60, tolerance: 1e-4, resolution: Resolution::Fast };
     let how = Ascent { start: warm.sites.take(), digits: Digits::Most, rest: 0.0, cancelled };
     let fit = ascend_from(&task.standardise(), options, &how)?;
     let gradient = envelope(task, &fit);
@@ -139,10 +140,9 @@ pub(super) fn adapted(
     (x, y, classes): (&Mat<f64>, &[usize], usize),
     guess: Option<Guess<'_>>,
 ) -> Result<Adapted> {
-    use crate::inference::Inference as Other;
     let support = Support::new(x.as_ref(), y, hyper.prior(classes))?;
     let task = support.task()?;
-    let by = |inference: Other| inference.posterior_until(&task, &settings.cancelled);
+    let by = |inference: Inference| inference.posterior_until(&task, &settings.cancelled);
     let posterior = match settings.likelihood {
         Likelihood::LogisticSoftmax => {
             let start = match guess.filter(|guess| guess.y.len() < task.points()) {
@@ -151,9 +151,9 @@ pub(super) fn adapted(
             };
             logistic_softmax(settings, &task, start)?
         }
-        Likelihood::Softmax => by(Other::Laplace { max_steps: SWEEPS })?,
-        Likelihood::OneVsEach => by(Other::OneVsEach { sweeps: SWEEPS, tolerance: 1e-6 })?,
-        Likelihood::Gaussian => by(Other::Exact { noise })?,
+        Likelihood::Softmax => by(Inference::Laplace { max_steps: SWEEPS })?,
+        Likelihood::OneVsEach => by(Inference::OneVsEach { sweeps: SWEEPS, tolerance: 1e-6 })?,
+        Likelihood::Gaussian => by(Inference::Exact { noise })?,
     };
     Ok(Adapted { support, posterior })
 }
@@ -168,7 +168,7 @@ pub(super) fn restored(
     let support = Support::new(x.as_ref(), y, hyper.prior(classes))?;
     let task = support.task()?;
     let blocks = Blocks::from_sites(&task, sites, Digits::Most)?;
-    Ok(Adapted { support, posterior: Posterior::new(Answers::Blocks(blocks), bound, 0, true) })
+    Ok(Adapted { support, posterior: Posterior::new(Approximation::Blocks(blocks), bound, 0, true) })
 }
 
 impl Guess<'_> {
@@ -191,19 +191,19 @@ impl Guess<'_> {
 /// The logistic-softmax posterior from given marginals (the prior if none).
 fn logistic_softmax(settings: &GpClassifier, task: &Task, start: Option<Marginals>) -> Result<Posterior> {
     let cancelled = &settings.cancelled;
-    let (sites, bound, converged) = match settings.inference {
-        Inference::Collapsed => {
+    let (sites, bound, converged) = match settings.bound {
+        EvidenceBound::Collapsed => {
             let fit = Collapsed::run(&task.standardise(), start, REST, cancelled)?;
             (fit.sites, fit.bound, fit.rested)
         }
-        Inference::Direct => {
+        EvidenceBound::Direct => {
             let start = start.map(|(mu, v)| sites_at(task.y(), &mu, &v)).transpose()?;
             let found = direct_blocks(task, start, cancelled, GAIN)?;
-            return Ok(Posterior::new(Answers::Blocks(found.blocks), found.bound, 0, found.converged));
+            return Ok(Posterior::new(Approximation::Blocks(found.blocks), found.bound, 0, found.converged));
         }
     };
     let blocks = Blocks::from_sites(task, &sites, Digits::Most)?;
-    Ok(Posterior::new(Answers::Blocks(blocks), bound, 0, converged))
+    Ok(Posterior::new(Approximation::Blocks(blocks), bound, 0, converged))
 }
 
 /// Where natural gradients end.
@@ -222,7 +222,7 @@ pub(super) fn direct_blocks(
 ) -> Result<Direct> {
     let rest = gain * task.points() as f64;
     let how = Ascent { start, digits: Digits::Most, rest, cancelled };
-    let options = NaturalOptions { max_steps: SWEEPS, tolerance: TOLERANCE, precision: Precision::Fast };
+    let options = NaturalOptions { max_steps: SWEEPS, tolerance: TOLERANCE, resolution: Resolution::Fast };
     let fit = ascend_from(&task.standardise(), options, &how)?;
     let (sites, bound, converged) = (fit.sites(), fit.bound(), fit.converged);
     Ok(Direct { blocks: Blocks::with_sites(fit.blocks, sites, task.tau())?, bound, converged })

@@ -2,12 +2,12 @@
 
 use crate::Result;
 use crate::posterior::Latent;
-use crate::quadrature::Precision;
+use crate::quadrature::Resolution;
 
 /// The probability below which a class is left out of a set: the k-th smallest left-out probability of the true class among the N
 /// training points, `k = floor((N + 1) (1 - level))`; 0 for `k = 0`.
 pub(super) fn threshold(cavities: &Latent, y: &[usize], level: f64) -> Result<f64> {
-    let probs = cavities.probs(Precision::Standard)?;
+    let probs = cavities.probs(Resolution::Standard)?;
     let mut own: Vec<f64> = y.iter().enumerate().map(|(i, &c)| probs[(i, c)]).collect();
     own.sort_by(f64::total_cmp);
     Ok(smallest(&own, level))

@@ -2,7 +2,7 @@
 
 use super::inputs::{Standardiser, check_features, count_classes};
 use super::posterior::{adapted, restored};
-use super::{GpClassifier, Inference, Learned, Likelihood, Model};
+use super::{EvidenceBound, GpClassifier, Learned, Likelihood, Trained};
 use crate::gaussian::Sites;
 use crate::hyper::Hyper;
 use crate::kernels::Kernel;
@@ -76,7 +76,7 @@ impl GpClassifier {
         let mut header = Header {
             version: VERSION,
             likelihood: name_of(&Likelihood::NAMED, &self.likelihood),
-            inference: name_of(&Inference::NAMED, &self.inference),
+            inference: name_of(&EvidenceBound::NAMED, &self.bound),
             standardise: self.standardise,
             kernel: model.adapted.prior().kernel.clone(),
             learned: model.learned.clone(),
@@ -197,8 +197,8 @@ impl Reader<'_> {
         let find = |what: &str, name: &str| file_error(self.path, &format!("unknown {what} `{name}`"));
         let likelihood = Likelihood::NAMED.iter().find(|(name, _)| *name == header.likelihood);
         let likelihood = likelihood.ok_or_else(|| find("likelihood", &header.likelihood))?.1;
-        let inference = Inference::NAMED.iter().find(|(name, _)| *name == header.inference);
-        let inference = inference.ok_or_else(|| find("inference", &header.inference))?.1;
+        let bound = EvidenceBound::NAMED.iter().find(|(name, _)| *name == header.inference);
+        let bound = bound.ok_or_else(|| find("inference", &header.inference))?.1;
         let Header { kernel, learned, .. } = header;
 
         let y = self.labels()?;
@@ -211,7 +211,7 @@ impl Reader<'_> {
         let mut out = GpClassifier {
             kernel: Some(kernel.clone()),
             likelihood,
-            inference,
+            bound,
             standardise: header.standardise,
             prior_mean: learned.prior_mean,
             tau: learned.tau,
@@ -229,7 +229,7 @@ impl Reader<'_> {
         } else {
             adapted(&out, &hyper, learned.noise, (&x, &y, classes), None)?
         };
-        out.fitted = Some(Model { standardiser, x, y, adapted, learned });
+        out.fitted = Some(Trained { standardiser, x, y, adapted, learned });
         Ok(out)
     }
 

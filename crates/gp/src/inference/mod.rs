@@ -22,7 +22,7 @@ pub mod released;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::linalg::sum_any_order;
-use crate::posterior::{Answers, Blocks, Posterior};
+use crate::posterior::{Approximation, Blocks, Posterior};
 use crate::{Error, Result, Task};
 use exact::LabelRegression;
 use gibbs::Sampler;
@@ -80,33 +80,38 @@ impl Inference {
                 let fixed = matches!(stop, Stop::Steps(_));
                 let blocks = Blocks::new(fit.blocks().iter().cloned(), task.tau())?;
                 let bound = fit.trace[fit.trace.len() - 1];
-                Posterior::new(Answers::Blocks(blocks), bound, fit.steps, fit.converged || fixed)
+                Posterior::new(Approximation::Blocks(blocks), bound, fit.steps, fit.converged || fixed)
             }
             Inference::Natural(options) => {
                 let fit = natural_until(&task.standardise(), options, cancelled)?;
                 let (bound, steps) = (fit.bound(), fit.bounds.len() - 1);
                 let converged = fit.converged || options.tolerance == 0.0;
-                Posterior::new(Answers::Blocks(Blocks::new(fit.blocks, task.tau())?), bound, steps, converged)
+                Posterior::new(
+                    Approximation::Blocks(Blocks::new(fit.blocks, task.tau())?),
+                    bound,
+                    steps,
+                    converged,
+                )
             }
             Inference::Gibbs(sampler) => {
                 let samples = sampler.run(task)?;
-                Posterior::new(Answers::Samples(samples), f64::NAN, sampler.chains.sweeps, true)
+                Posterior::new(Approximation::Samples(samples), f64::NAN, sampler.chains.sweeps, true)
             }
             Inference::Laplace { max_steps } => {
                 let fit = Laplace::until(task, max_steps, cancelled)?;
                 let (evidence, steps, converged) = (fit.log_marginal, fit.steps, fit.converged);
-                Posterior::new(Answers::Laplace(Box::new(fit)), evidence, steps, converged)
+                Posterior::new(Approximation::Laplace(Box::new(fit)), evidence, steps, converged)
             }
             Inference::OneVsEach { sweeps, tolerance } => {
                 let fit = OveMeanField::until(task, sweeps, tolerance, cancelled)?;
                 let bound = fit.bounds.last().copied().unwrap_or(f64::NEG_INFINITY);
                 let (steps, converged) = (fit.bounds.len(), fit.converged);
-                Posterior::new(Answers::OneVsEach(Box::new(fit)), bound, steps, converged)
+                Posterior::new(Approximation::OneVsEach(Box::new(fit)), bound, steps, converged)
             }
             Inference::Exact { noise } => {
                 let fit = LabelRegression::new(task, noise)?;
                 let evidence = sum_any_order(&mut fit.lml.clone());
-                Posterior::new(Answers::Exact(fit), evidence, 0, true)
+                Posterior::new(Approximation::Exact(fit), evidence, 0, true)
             }
         })
     }

@@ -13,7 +13,7 @@ use crate::gaussian::{Digits, History, SignedBlock, Sites, squared_move};
 use crate::linalg::sum_any_order;
 use crate::parallel::{MANY_POINTS, over_ranges};
 use crate::quadrature::{
-    Precision,
+    Resolution,
     expected::{ExpectedLogLik, expected_log_lik},
 };
 use crate::{Error, Result, Standard};
@@ -26,12 +26,12 @@ pub struct NaturalOptions {
     /// Stop when no site moves by more than this fraction of the largest site; 0 takes all `max_steps` steps.
     pub tolerance: f64,
     /// Of the integrals.
-    pub precision: Precision,
+    pub resolution: Resolution,
 }
 
 impl Default for NaturalOptions {
     fn default() -> Self {
-        NaturalOptions { max_steps: 500, tolerance: 1e-8, precision: Precision::Standard }
+        NaturalOptions { max_steps: 500, tolerance: 1e-8, resolution: Resolution::Standard }
     }
 }
 
@@ -43,7 +43,7 @@ pub struct Natural {
     /// The linear terms of the sites, [N, C].
     pub b: Mat<f64>,
     /// The bound at the start (q = prior) and after each step; it never falls beyond the error of the integrals, which are
-    /// [`Precision::Fast`] as long as the sites still move by more than a thousandth.
+    /// [`Resolution::Fast`] as long as the sites still move by more than a thousandth.
     pub bounds: Vec<f64>,
     /// The largest move the next full step would make, relative to the largest site.
     pub residual: f64,
@@ -101,11 +101,11 @@ struct State {
     /// `KL(q || prior)`.
     kl: f64,
     bound: f64,
-    precision: Precision,
+    resolution: Resolution,
 }
 
 impl State {
-    fn new(task: &Standard<'_>, how: &Ascent<'_>, sites: Sites, precision: Precision) -> Result<Self> {
+    fn new(task: &Standard<'_>, how: &Ascent<'_>, sites: Sites, resolution: Resolution) -> Result<Self> {
         let (n, classes) = (task.points(), task.classes());
         let block = |c: usize| {
             go_on(how.cancelled)?;
@@ -117,16 +117,16 @@ impl State {
         let blocks = blocks.into_iter().flatten().collect::<Result<Vec<_>>>()?;
         let mu = Mat::from_fn(n, classes, |i, c| blocks[c].mu[i]);
         let v = Mat::from_fn(n, classes, |i, c| blocks[c].v[i].max(0.0));
-        let fit = expected_log_lik(mu.as_ref(), v.as_ref(), task.y, precision)?;
+        let fit = expected_log_lik(mu.as_ref(), v.as_ref(), task.y, resolution)?;
         let kl = sum_any_order(&mut blocks.iter().map(|block| block.kl).collect::<Vec<_>>());
         let bound = fit.value - kl;
-        Ok(State { sites, blocks, mu, v, kl, bound, fit, precision })
+        Ok(State { sites, blocks, mu, v, kl, bound, fit, resolution })
     }
 
     /// Where the ascent starts.
-    fn first(task: &Standard<'_>, how: &Ascent<'_>, precision: Precision) -> Result<Self> {
-        let prior = Self::prior(task, precision)?;
-        match how.start.clone().map(|sites| Self::new(task, how, sites, precision)) {
+    fn first(task: &Standard<'_>, how: &Ascent<'_>, resolution: Resolution) -> Result<Self> {
+        let prior = Self::prior(task, resolution)?;
+        match how.start.clone().map(|sites| Self::new(task, how, sites, resolution)) {
             Some(Ok(state)) if state.bound >= prior.bound => Ok(state),
             Some(Err(Error::Cancelled)) => Err(Error::Cancelled),
             // Sites of other hyperparameters, of either sign, may make no Gaussian with these, or a poor one.
@@ -135,20 +135,20 @@ impl State {
     }
 
     /// q = prior, its marginals without a factorisation.
-    fn prior(task: &Standard<'_>, precision: Precision) -> Result<Self> {
+    fn prior(task: &Standard<'_>, resolution: Resolution) -> Result<Self> {
         let (n, classes) = (task.points(), task.classes());
         let sites = Sites::none(n, classes);
         let (mu, v) = (task.a.clone(), Mat::from_fn(n, classes, |i, c| task.k[c][(i, i)]));
-        let fit = expected_log_lik(mu.as_ref(), v.as_ref(), task.y, precision)?;
-        Ok(State { sites, blocks: Vec::new(), mu, v, kl: 0.0, bound: fit.value, fit, precision })
+        let fit = expected_log_lik(mu.as_ref(), v.as_ref(), task.y, resolution)?;
+        Ok(State { sites, blocks: Vec::new(), mu, v, kl: 0.0, bound: fit.value, fit, resolution })
     }
 
     /// The same q(F) with better integrals.
-    fn refine(&mut self, task: &Standard<'_>, precision: Precision) -> Result<()> {
-        if self.precision != precision {
-            self.fit = expected_log_lik(self.mu.as_ref(), self.v.as_ref(), task.y, precision)?;
+    fn refine(&mut self, task: &Standard<'_>, resolution: Resolution) -> Result<()> {
+        if self.resolution != resolution {
+            self.fit = expected_log_lik(self.mu.as_ref(), self.v.as_ref(), task.y, resolution)?;
             self.bound = self.fit.value - self.kl;
-            self.precision = precision;
+            self.resolution = resolution;
         }
         Ok(())
     }
@@ -165,7 +165,7 @@ impl State {
 
     /// Whether another state may follow this one.
     fn allows(&self, next: &State) -> bool {
-        next.bound >= self.bound - slack(self.bound, self.precision)
+        next.bound >= self.bound - slack(self.bound, self.resolution)
     }
 }
 
@@ -178,7 +178,7 @@ fn target(fit: &ExpectedLogLik, mu: &Mat<f64>) -> Sites {
 
 /// The sites that marginals `mu`, `v` [N, C] lead to, in units of x: a start for [`ascend_from`].
 pub(crate) fn sites_at(y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Result<Sites> {
-    Ok(target(&expected_log_lik(mu.as_ref(), v.as_ref(), y, Precision::Fast)?, mu))
+    Ok(target(&expected_log_lik(mu.as_ref(), v.as_ref(), y, Resolution::Fast)?, mu))
 }
 
 /// Maximises the direct bound over q(F) for a task in units of x = f/tau, starting from the prior.
@@ -204,16 +204,16 @@ pub(crate) fn natural_until(
 
 /// [`natural`] from given sites, with as many digits as asked, until it is cancelled.
 pub(crate) fn ascend_from(task: &Standard<'_>, options: NaturalOptions, how: &Ascent<'_>) -> Result<Natural> {
-    let mut state = State::first(task, how, Precision::Fast)?;
+    let mut state = State::first(task, how, Resolution::Fast)?;
     let mut bounds = vec![state.bound];
     let mut halvings = 0;
     let mut history = History::default();
     for _ in 0..options.max_steps {
         let mut target = state.target();
         if state.sites.distance(&target) <= ROUGH.max(options.tolerance)
-            && state.precision != options.precision
+            && state.resolution != options.resolution
         {
-            refine(task, &mut state, options.precision, &mut bounds)?;
+            refine(task, &mut state, options.resolution, &mut bounds)?;
             target = state.target();
         }
         if state.sites.distance(&target) <= options.tolerance || state.rests(&target, how) {
@@ -230,17 +230,17 @@ pub(crate) fn ascend_from(task: &Standard<'_>, options: NaturalOptions, how: &As
                 bounds.push(state.bound);
             }
             // No step of any size raises the bound beyond the error of the integrals.
-            None if state.precision == options.precision => break,
+            None if state.resolution == options.resolution => break,
             None => {
-                refine(task, &mut state, options.precision, &mut bounds)?;
+                refine(task, &mut state, options.resolution, &mut bounds)?;
                 history = History::default();
             }
         }
     }
-    refine(task, &mut state, options.precision, &mut bounds)?;
+    refine(task, &mut state, options.resolution, &mut bounds)?;
     if state.blocks.is_empty() {
         // No step was taken, or the last one was tried in vain.
-        state = State::new(task, how, state.sites, options.precision)?;
+        state = State::new(task, how, state.sites, options.resolution)?;
     }
     let residual = state.sites.distance(&state.target());
     let converged = residual <= options.tolerance || state.rests(&state.target(), how);
@@ -248,8 +248,8 @@ pub(crate) fn ascend_from(task: &Standard<'_>, options: NaturalOptions, how: &As
 }
 
 /// The same q(F) with better integrals: no step, but the last bound known better.
-fn refine(task: &Standard<'_>, state: &mut State, precision: Precision, bounds: &mut [f64]) -> Result<()> {
-    state.refine(task, precision)?;
+fn refine(task: &Standard<'_>, state: &mut State, resolution: Resolution, bounds: &mut [f64]) -> Result<()> {
+    state.refine(task, resolution)?;
     if let Some(last) = bounds.last_mut() {
         *last = state.bound;
     }
@@ -266,7 +266,7 @@ fn step(
 ) -> Result<Option<State>> {
     if let Some(sites) = history.extrapolate(&state.mu, &state.v) {
         // An extrapolation may leave what is a Gaussian or what can be integrated: then it is no step.
-        match State::new(task, how, sites, state.precision) {
+        match State::new(task, how, sites, state.resolution) {
             Ok(next) if state.allows(&next) => return Ok(Some(next)),
             _ => history.restart(),
         }
@@ -284,7 +284,7 @@ fn ascend(
     (mut size, halvings): (f64, &mut usize),
 ) -> Result<Option<State>> {
     while size > SMALLEST {
-        match State::new(task, how, state.sites.towards(target, size), state.precision) {
+        match State::new(task, how, state.sites.towards(target, size), state.resolution) {
             Ok(next) if state.allows(&next) => return Ok(Some(next)),
             Ok(_) | Err(Error::NotPositiveDefinite { .. }) => {
                 size *= 0.5;
@@ -297,11 +297,11 @@ fn ascend(
 }
 
 /// A fall of the bound by no more than this is the error of the integrals.
-fn slack(bound: f64, precision: Precision) -> f64 {
-    let relative = match precision {
-        Precision::Fast => 1e-6,
-        Precision::Standard => 1e-10,
-        Precision::Fine | Precision::Golden => 1e-12,
+fn slack(bound: f64, resolution: Resolution) -> f64 {
+    let relative = match resolution {
+        Resolution::Fast => 1e-6,
+        Resolution::Standard => 1e-10,
+        Resolution::Fine | Resolution::Golden => 1e-12,
     };
     relative * (1.0 + bound.abs())
 }
@@ -315,7 +315,7 @@ mod tests {
 
     /// What the rough integrals may be wrong by: 1e-5 a point, and the fall a step may hide in them.
     fn error(bound: f64, points: usize) -> f64 {
-        1e-5 * points as f64 + slack(bound, Precision::Fast)
+        1e-5 * points as f64 + slack(bound, Resolution::Fast)
     }
 
     proptest! {

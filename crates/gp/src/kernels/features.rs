@@ -10,7 +10,7 @@ const MIN_LENGTH: f64 = 1e-12;
 
 /// Checked features of some points, one column a point.
 #[derive(Debug, Clone)]
-pub struct Features {
+pub struct KernelFeatures {
     /// [D, N].
     pub(super) z: Mat<f64>,
     /// The length of each vector before normalisation; empty if the kernel does not normalise.
@@ -19,7 +19,7 @@ pub struct Features {
 
 impl Kernel {
     /// The features `x` [N, D] of N >= 1 points, normalised if the kernel asks for it.
-    pub fn features(&self, x: MatRef<'_, f64>) -> Result<Features> {
+    pub fn features(&self, x: MatRef<'_, f64>) -> Result<KernelFeatures> {
         let (n, d) = (x.nrows(), x.ncols());
         if n == 0 || d == 0 {
             return Err(Error::Empty {
@@ -45,11 +45,11 @@ impl Kernel {
                 z.col_mut(i).iter_mut().for_each(|v| *v /= norm);
             }
         }
-        Ok(Features { z, length })
+        Ok(KernelFeatures { z, length })
     }
 }
 
-impl Features {
+impl KernelFeatures {
     /// Number of points.
     pub fn points(&self) -> usize {
         self.z.ncols()
@@ -74,11 +74,11 @@ impl Features {
     }
 
     /// The points `rows` alone.
-    pub(crate) fn select(&self, rows: &[usize]) -> Features {
+    pub(crate) fn select(&self, rows: &[usize]) -> KernelFeatures {
         let z = Mat::from_fn(self.dim(), rows.len(), |d, i| self.z[(d, rows[i])]);
         let length =
             if self.length.is_empty() { Vec::new() } else { rows.iter().map(|&i| self.length[i]).collect() };
-        Features { z, length }
+        KernelFeatures { z, length }
     }
 
     /// From the cotangent of what the kernel saw, [D, N], that of what came in, [N, D]:

@@ -1,7 +1,7 @@
 //! Kernel values of pairs of points.
 
 use super::form::Statistic;
-use super::{Features, Kernel, softplus};
+use super::{Kernel, KernelFeatures, softplus};
 use crate::{Error, Result};
 use faer::{Mat, Scale};
 
@@ -9,9 +9,9 @@ use faer::{Mat, Scale};
 #[derive(Debug, Clone)]
 pub struct Gram<'a> {
     pub(super) kernel: &'a Kernel,
-    pub(super) x: &'a Features,
+    pub(super) x: &'a KernelFeatures,
     /// The same as `x` but for [`Kernel::between`].
-    pub(super) x2: &'a Features,
+    pub(super) x2: &'a KernelFeatures,
     pub(super) pairs: Pairs,
     /// One if all classes share shapes and lengths, else one for each class.
     pub(super) sets: Vec<Set>,
@@ -41,7 +41,7 @@ pub(super) struct Set {
 
 impl Kernel {
     /// The kernel of all pairs of two sets of points, [N, M].
-    pub fn between<'a>(&'a self, x: &'a Features, x2: &'a Features) -> Result<Gram<'a>> {
+    pub fn between<'a>(&'a self, x: &'a KernelFeatures, x2: &'a KernelFeatures) -> Result<Gram<'a>> {
         if x.dim() != x2.dim() {
             return Err(Error::Shape { what: "features of a point", expected: x.dim(), got: x2.dim() });
         }
@@ -49,18 +49,18 @@ impl Kernel {
     }
 
     /// The kernel of all pairs of one set of points, [N, N], symmetric to the bit.
-    pub fn within<'a>(&'a self, x: &'a Features) -> Result<Gram<'a>> {
+    pub fn within<'a>(&'a self, x: &'a KernelFeatures) -> Result<Gram<'a>> {
         self.gram(x, x, Pairs::Within)
     }
 
     /// The kernel of each point with itself, a column [N, 1].
-    pub fn own<'a>(&'a self, x: &'a Features) -> Result<Gram<'a>> {
+    pub fn own<'a>(&'a self, x: &'a KernelFeatures) -> Result<Gram<'a>> {
         self.gram(x, x, Pairs::Own)
     }
 
     /// Prior correlations `k(x, x')/sqrt(k(x, x) k(x', x'))` of all pairs, [N, M], averaged over sets of shapes: 1 for points that
     /// are alike to the kernel, 0 where a point has no variance.
-    pub fn correlation(&self, x: &Features, x2: &Features) -> Result<Mat<f64>> {
+    pub fn correlation(&self, x: &KernelFeatures, x2: &KernelFeatures) -> Result<Mat<f64>> {
         let (between, own, own2) = (self.between(x, x2)?, self.own(x)?, self.own(x2)?);
         let sets = between.sets.len();
         let mut total = Mat::zeros(x.points(), x2.points());
@@ -76,7 +76,7 @@ impl Kernel {
         Ok(total)
     }
 
-    fn gram<'a>(&'a self, x: &'a Features, x2: &'a Features, pairs: Pairs) -> Result<Gram<'a>> {
+    fn gram<'a>(&'a self, x: &'a KernelFeatures, x2: &'a KernelFeatures, pairs: Pairs) -> Result<Gram<'a>> {
         let sets = (0..self.sets(x.dim())?).map(|set| self.set(x, x2, pairs, set)).collect();
         Ok(Gram { kernel: self, x, x2, pairs, sets })
     }
@@ -101,7 +101,7 @@ impl Kernel {
         Ok(sets)
     }
 
-    fn set(&self, x: &Features, x2: &Features, pairs: Pairs, set: usize) -> Set {
+    fn set(&self, x: &KernelFeatures, x2: &KernelFeatures, pairs: Pairs, set: usize) -> Set {
         let part = |raw: &[f64], of_one: usize| -> Vec<f64> {
             let first = if raw.len() > of_one { set * of_one } else { 0 };
             raw[first..raw.len().min(first + of_one)].iter().map(|&raw| softplus(raw)).collect()

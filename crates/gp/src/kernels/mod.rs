@@ -17,7 +17,7 @@ mod stored;
 mod tests;
 
 pub use adjoint::KernelGradient;
-pub use features::Features;
+pub use features::KernelFeatures;
 pub use form::{AnyForm, Form, Statistic};
 pub use gram::Gram;
 pub use parameter::{inverse_softplus, softplus, softplus_slope};

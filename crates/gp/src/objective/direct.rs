@@ -7,7 +7,7 @@ use crate::gaussian::SignedBlock;
 use crate::inference::mean_field::{Start, Stop, Tape, Top, Updates};
 use crate::inference::natural::{Natural, NaturalOptions, natural};
 use crate::parallel::{MANY_POINTS, over_ranges};
-use crate::quadrature::{Precision, expected::expected_log_lik};
+use crate::quadrature::{Resolution, expected::expected_log_lik};
 use crate::task::{Gradient, Task};
 use faer::Mat;
 
@@ -18,15 +18,15 @@ use faer::Mat;
 /// `L_d(q) = sum_n ( E log sigma(x_y) - E log sum_c sigma(x_c) ) - KL(q(F) || p(F))`, expectations under q(F), x = f/tau.
 ///
 /// On top of the tape: `mubar = d ell/dmu - g`, `vbar = d ell/dv + w/2`, directly `Kbar = (g g' - R)/2`, `abar = g`.
-pub fn direct(task: &Task, stop: Stop, precision: Precision) -> Result<Gradient> {
+pub fn direct(task: &Task, stop: Stop, resolution: Resolution) -> Result<Gradient> {
     let tape = Tape::new(task, Updates::Collapsed, &Start::Prior, stop)?;
-    let (value, top) = value_and_top(&tape, precision)?;
+    let (value, top) = value_and_top(&tape, resolution)?;
     let bar = tape.back(top, stop)?;
     Ok(tape.gradient(value, bar))
 }
 
-fn value_and_top(tape: &Tape<'_>, precision: Precision) -> Result<(f64, Top)> {
-    let fit = expected_log_lik(tape.mu().as_ref(), tape.v().as_ref(), tape.x().y, precision)?;
+fn value_and_top(tape: &Tape<'_>, resolution: Resolution) -> Result<(f64, Top)> {
+    let fit = expected_log_lik(tape.mu().as_ref(), tape.v().as_ref(), tape.x().y, resolution)?;
     let mut top = tape.minus_kl();
     top.mu += &fit.dmu;
     top.v += &fit.dv;
@@ -131,7 +131,7 @@ mod tests {
                 bound(&task, Updates::Joint, Updates::Collapsed, &Start::Prior, steps).unwrap().value;
             let collapsed =
                 bound(&task, Updates::Collapsed, Updates::Collapsed, &Start::Prior, steps).unwrap().value;
-            let at_collapsed = direct(&task, steps, Precision::Fine).unwrap().value;
+            let at_collapsed = direct(&task, steps, Resolution::Fine).unwrap().value;
             let (best, fit) = natural_bound(&task, NaturalOptions::default()).unwrap();
             let truth = log_evidence(&task);
             assert!(fit.converged);
@@ -149,7 +149,7 @@ mod tests {
     fn threads_change_no_bit() {
         let numbers: Vec<f64> = (0..97).map(|i| (f64::from(i) * 1.3).sin()).collect();
         let task = task(40, 3, 0.5, -0.5, 1.0, &numbers);
-        let options = NaturalOptions { max_steps: 8, tolerance: 0.0, precision: Precision::Fast };
+        let options = NaturalOptions { max_steps: 8, tolerance: 0.0, resolution: Resolution::Fast };
         let found = || natural_bound(&task, options).unwrap().0;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         let (alone, together) = (found(), pool.install(found));
@@ -189,10 +189,10 @@ mod tests {
             tau in 0.3..1.5f64, a in -2.0..0.5f64, steps in 1usize..4,
         ) {
             let task = task(n, classes, tau, a, 1.0, &numbers);
-            let options = NaturalOptions { tolerance: 1e-10, max_steps: 2000, precision: Precision::Golden };
+            let options = NaturalOptions { tolerance: 1e-10, max_steps: 2000, resolution: Resolution::Golden };
             type Objective<'a> = &'a dyn Fn(&Task) -> Gradient;
-            let unrolled = |t: &Task| direct(t, Stop::Steps(steps), Precision::Golden).unwrap();
-            let fixed = |t: &Task| direct(t, Stop::Tolerance { tol: 1e-13, max_steps: 20_000 }, Precision::Golden).unwrap();
+            let unrolled = |t: &Task| direct(t, Stop::Steps(steps), Resolution::Golden).unwrap();
+            let fixed = |t: &Task| direct(t, Stop::Tolerance { tol: 1e-13, max_steps: 20_000 }, Resolution::Golden).unwrap();
             let best = |t: &Task| natural_bound(t, options).unwrap().0;
             let objectives: [(&str, Objective<'_>, f64); 3] =
                 [("unrolled", &unrolled, 1e-7), ("implicit", &fixed, 1e-6), ("envelope", &best, 1e-6)];

@@ -9,7 +9,7 @@ use crate::inference::exact::LabelRegression;
 use crate::inference::gibbs::Sampler;
 use crate::inference::mean_field::{Start, Stop, Updates};
 use crate::inference::natural::NaturalOptions;
-use crate::quadrature::Precision;
+use crate::quadrature::Resolution;
 use crate::query::Labelled;
 use crate::support::Support;
 use crate::{Gradient, Result};
@@ -33,7 +33,7 @@ pub enum Objective {
         /// Sweeps, at least 1.
         steps: usize,
         /// Of the integrals.
-        precision: Precision,
+        resolution: Resolution,
     },
     /// The direct bound maximised over q(F) by natural-gradient steps, with the envelope gradient. A tolerance of 0 takes
     /// exactly `max_steps` steps.
@@ -46,8 +46,8 @@ pub enum Objective {
         stop: Stop,
         /// The rows that are seen with their labels; every other row is a query.
         support: Vec<usize>,
-        /// Of the class probabilities; [`Precision::Fine`] keeps log p of rare labels right.
-        precision: Precision,
+        /// Of the class probabilities; [`Resolution::Fine`] keeps log p of rare labels right.
+        resolution: Resolution,
     },
     /// What the authors' released code maximises: **not a bound**. Its warm start goes in here and comes out of
     /// [`EpisodeGradient::carry`].
@@ -105,8 +105,8 @@ impl Objective {
             &Objective::Collapsed(stop) => {
                 points.through_kernel(|task| bound(task, Updates::Collapsed, Updates::Collapsed, start, stop))
             }
-            &Objective::Direct { steps, precision } => {
-                points.through_kernel(|task| direct(task, Stop::Steps(steps), precision))
+            &Objective::Direct { steps, resolution } => {
+                points.through_kernel(|task| direct(task, Stop::Steps(steps), resolution))
             }
             &Objective::Natural(options) => points.through_kernel(|task| {
                 let (gradient, fit) = natural_bound(task, options)?;
@@ -121,9 +121,9 @@ impl Objective {
                 })?;
                 Ok(EpisodeGradient { carry: next, ..found })
             }
-            &Objective::Predictive { order, stop, ref support, precision } => points
+            &Objective::Predictive { order, stop, ref support, resolution } => points
                 .through_kernel_given(support, |task, query, y| {
-                    predictive(task, Labelled { query, y }, order, start, stop, precision)
+                    predictive(task, Labelled { query, y }, order, start, stop, resolution)
                 }),
             Objective::SampledMarginal(sampler) => {
                 points.through_kernel(|task| Ok(sampler.run(task)?.log_marginal()))
@@ -152,8 +152,8 @@ mod tests {
         let points = Support::new(x.as_ref(), &[0, 1, 0, 1, 0, 1], hyper.prior(2)).unwrap();
         let residual = |objective: Objective| objective.value_and_gradient(&points).unwrap().residual;
         let natural = |max_steps| {
-            let precision = Precision::Standard;
-            residual(Objective::Natural(NaturalOptions { max_steps, tolerance: 0.0, precision })).unwrap()
+            let resolution = Resolution::Standard;
+            residual(Objective::Natural(NaturalOptions { max_steps, tolerance: 0.0, resolution })).unwrap()
         };
         let sweeps = |steps| residual(Objective::Collapsed(Stop::Steps(steps))).unwrap();
         for of in [&natural as &dyn Fn(usize) -> f64, &sweeps] {
@@ -200,7 +200,7 @@ mod tests {
             let want: f64 = (0..3).map(|q| p[(q, y[3 + q])].ln()).sum();
             assert!((pl.value - want).abs() < 1e-12 && pl.value < 0.0, "{} {want}", pl.value);
             assert!(pl.features.norm_max() > 0.0 && ml.features.norm_max() > 0.0);
-            let bayes = sampled.probs(&query, Precision::Standard).unwrap();
+            let bayes = sampled.probs(&query, Resolution::Standard).unwrap();
             assert!((0..3).all(|q| ((0..3).map(|c| bayes[(q, c)]).sum::<f64>() - 1.0).abs() < 1e-7));
         }
     }

@@ -6,7 +6,7 @@
 //! cautious side (the tests compare).
 
 use crate::posterior::{Blocks, Latent};
-use crate::quadrature::Precision;
+use crate::quadrature::Resolution;
 use crate::{Error, Result};
 
 /// The leave-one-out log-loss of a posterior and how often its largest probability is right.
@@ -20,15 +20,19 @@ pub struct LeaveOneOut {
 
 /// `-(1/N) sum_n log p(y_n | y_-n)` for labels `y`, each probability by the quadrature of Eq. (15a) at the cavity of its point.
 pub fn leave_one_out(posterior: &Blocks, y: &[usize]) -> Result<LeaveOneOut> {
-    leave_one_out_at(&posterior.cavities(), y, Precision::Standard)
+    leave_one_out_at(&posterior.cavities(), y, Resolution::Standard)
 }
 
-/// [`leave_one_out`] from cavities, with integrals of this precision.
-pub(crate) fn leave_one_out_at(cavities: &Latent, y: &[usize], precision: Precision) -> Result<LeaveOneOut> {
+/// [`leave_one_out`] from cavities, with integrals of this resolution.
+pub(crate) fn leave_one_out_at(
+    cavities: &Latent,
+    y: &[usize],
+    resolution: Resolution,
+) -> Result<LeaveOneOut> {
     if y.len() != cavities.points() {
         return Err(Error::Shape { what: "labels", expected: cavities.points(), got: y.len() });
     }
-    let probs = cavities.probs(precision)?;
+    let probs = cavities.probs(resolution)?;
     let (mut loss, mut right) = (0.0, 0);
     for (row, &label) in y.iter().enumerate() {
         if label >= probs.ncols() {
@@ -103,7 +107,7 @@ mod tests {
                 let (own, prior) =
                     (Mat::from_fn(1, classes, |_, _| scale), Mat::from_fn(1, classes, |_, _| mean));
                 let query = Query { ks: cross, kss: own, astar: prior };
-                let p = posterior.latent(&query).unwrap().probs(Precision::Standard).unwrap();
+                let p = posterior.latent(&query).unwrap().probs(Resolution::Standard).unwrap();
                 refit -= p[(0, y[out])].ln() / n as f64;
             }
             let gap = by_cavity.log_loss - refit;

@@ -8,7 +8,7 @@ use faer::Mat;
 use crate::inference::mean_field::{Start, Stop, Tape, Top, Updates};
 use crate::linalg::{mul_vec, product};
 use crate::posterior::{Blocks, Latent};
-use crate::quadrature::Precision;
+use crate::quadrature::Resolution;
 use crate::quadrature::probabilities::{Jacobian, Predictive};
 use crate::query::{Labelled, QueryGradient};
 use crate::task::Task;
@@ -20,7 +20,7 @@ use crate::{Error, Result};
 /// `sum_q log p(y_q)` with `p` of Eq. (15a): `E sigma(x_y) / sum_c sigma(x_c)`, `x_c ~ N(m, s2)`, `m = a* + k*' g`,
 /// `s2 = k** - k*' R k*` in units of x = f/tau.
 ///
-/// Use [`Precision::Fine`] for learning: an absolute error of 4e-8 in p is 4e-8/p in log p. Below the error of the rule
+/// Use [`Resolution::Fine`] for learning: an absolute error of 4e-8 in p is 4e-8/p in log p. Below the error of the rule
 /// log p goes on as its tangent, so that noise is not divided by noise.
 pub fn predictive(
     task: &Task,
@@ -28,14 +28,14 @@ pub fn predictive(
     order: Updates,
     start: &Start,
     stop: Stop,
-    precision: Precision,
+    resolution: Resolution,
 ) -> Result<QueryGradient> {
     let tape = Tape::new(task, order, start, stop)?;
     let (n, classes, m) = (task.points(), task.classes(), query.points());
     let x = query.standardise(task)?;
     check_labels(y, m, classes)?;
     let latent = Blocks::new(tape.blocks().iter().cloned(), 1.0)?.latent(&x)?;
-    let (value, mbar, sbar) = log_likelihood(&latent, y, precision)?;
+    let (value, mbar, sbar) = log_likelihood(&latent, y, resolution)?;
 
     let mut top = Top::zeros(n, classes);
     let mut ks_bar = Vec::with_capacity(classes);
@@ -83,13 +83,13 @@ fn check_labels(y: &[usize], points: usize, classes: usize) -> Result<()> {
 ///
 /// A probability below the error e of the rule is noise, and so is its logarithm: there the tangent at e stands for it,
 /// `log e + (p - e)/e`. Value and slope are continuous, they belong together, and no slope is larger than `1/e` times that of p.
-fn log_likelihood(latent: &Latent, y: &[usize], precision: Precision) -> Result<(f64, Mat<f64>, Mat<f64>)> {
+fn log_likelihood(latent: &Latent, y: &[usize], resolution: Resolution) -> Result<(f64, Mat<f64>, Mat<f64>)> {
     let (m, classes) = (latent.points(), latent.classes());
-    let mut rule = Predictive::new(precision);
+    let mut rule = Predictive::new(resolution);
     let mut jacobian = Jacobian::default();
     let (mut mean, mut var, mut p) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
     let (mut mbar, mut sbar) = (Mat::zeros(m, classes), Mat::zeros(m, classes));
-    let least = precision.probability_error();
+    let least = resolution.probability_error();
     let mut value = 0.0;
     for q in 0..m {
         for c in 0..classes {
@@ -134,7 +134,7 @@ mod tests {
         Gradient { value: got.value, dk: got.dk.clone(), da: got.da.clone(), dtau: got.dtau, residual }
     }
 
-    const FINE: Precision = Precision::Fine;
+    const FINE: Resolution = Resolution::Fine;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(6))]
@@ -174,7 +174,8 @@ mod tests {
     /// Labels the model holds for impossible: the value stays finite, and the gradient is its slope.
     #[test]
     fn rare_labels_have_a_bounded_slope() {
-        for (precision, m) in [(Precision::Fine, 45.0), (Precision::Standard, 20.0), (Precision::Fine, 900.0)]
+        for (resolution, m) in
+            [(Resolution::Fine, 45.0), (Resolution::Standard, 20.0), (Resolution::Fine, 900.0)]
         {
             let latent = |m: f64| {
                 Latent::independent(
@@ -183,8 +184,8 @@ mod tests {
                     1.0,
                 )
             };
-            let e = precision.probability_error();
-            let (value, mbar, sbar) = log_likelihood(&latent(m), &[1], precision).unwrap();
+            let e = resolution.probability_error();
+            let (value, mbar, sbar) = log_likelihood(&latent(m), &[1], resolution).unwrap();
             assert!((value - (e.ln() - 1.0)).abs() < 0.5, "{value}");
             assert!(mbar.norm_max() <= 1.0 && sbar.norm_max() <= 1.0, "{mbar:?} {sbar:?}");
         }

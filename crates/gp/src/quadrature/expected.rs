@@ -1,6 +1,6 @@
 //! The expected log-likelihood of labels under independent Gaussian latent values.
 
-use super::{Precision, log_sigmoid::trapezoid, log_z::LogZ};
+use super::{Resolution, log_sigmoid::trapezoid, log_z::LogZ};
 use crate::parallel::over_ranges;
 use crate::{Error, Result};
 use faer::{Mat, MatRef};
@@ -27,14 +27,14 @@ pub fn expected_log_lik(
     mu: MatRef<'_, f64>,
     v: MatRef<'_, f64>,
     y: &[usize],
-    precision: Precision,
+    resolution: Resolution,
 ) -> Result<ExpectedLogLik> {
     let (n, classes) = (mu.nrows(), mu.ncols());
     check(mu, v, y)?;
-    let rule = precision.bound_rule();
+    let rule = resolution.bound_rule();
     // Of each point: the value, then the derivatives in means and variances.
     let points = |range: Range<usize>| -> Result<Vec<f64>> {
-        let mut log_z = LogZ::new(precision);
+        let mut log_z = LogZ::new(resolution);
         let (mut row_mu, mut row_v) = (vec![0.0; classes], vec![0.0; classes]);
         let (mut z_mu, mut z_v) = (vec![0.0; classes], vec![0.0; classes]);
         let mut out = Vec::with_capacity(range.len() * (1 + 2 * classes));
@@ -115,8 +115,8 @@ mod tests {
         total
     }
 
-    fn at(mu: &Mat<f64>, v: &Mat<f64>, y: &[usize], precision: Precision) -> ExpectedLogLik {
-        expected_log_lik(mu.as_ref(), v.as_ref(), y, precision).unwrap()
+    fn at(mu: &Mat<f64>, v: &Mat<f64>, y: &[usize], resolution: Resolution) -> ExpectedLogLik {
+        expected_log_lik(mu.as_ref(), v.as_ref(), y, resolution).unwrap()
     }
 
     #[test]
@@ -126,11 +126,11 @@ mod tests {
         let row = |m: &Mat<f64>, i: usize| (0..3).map(|c| m[(i, c)]).collect::<Vec<_>>();
         for y in [[0, 2], [1, 1]] {
             let want: f64 = (0..2).map(|i| tensor(&row(&mu, i), &row(&v, i), y[i])).sum();
-            for (precision, tol) in
-                [(Precision::Fast, 4e-5), (Precision::Standard, 2e-8), (Precision::Fine, 2e-11)]
+            for (resolution, tol) in
+                [(Resolution::Fast, 4e-5), (Resolution::Standard, 2e-8), (Resolution::Fine, 2e-11)]
             {
-                let got = at(&mu, &v, &y, precision).value;
-                assert!((got - want).abs() < tol, "{precision:?} {y:?}: {got} {want}");
+                let got = at(&mu, &v, &y, resolution).value;
+                assert!((got - want).abs() < tol, "{resolution:?} {y:?}: {got} {want}");
             }
         }
     }
@@ -140,7 +140,7 @@ mod tests {
         let mu = Mat::from_fn(3, 4, |i, c| [2.0, -30.0, -300.0][i] + (c as f64 * 1.7).sin());
         let y = [3, 0, 1];
         let want: f64 = (0..3).map(|i| log_lik(&(0..4).map(|c| mu[(i, c)]).collect::<Vec<_>>(), y[i])).sum();
-        let got = at(&mu, &Mat::zeros(3, 4), &y, Precision::Golden).value;
+        let got = at(&mu, &Mat::zeros(3, 4), &y, Resolution::Golden).value;
         assert!((got - want).abs() < 1e-11, "{got} {want}");
     }
 
@@ -150,15 +150,15 @@ mod tests {
         let (mu, v) = (normal(&mut rng, 3, 4), normal(&mut rng, 3, 4));
         let v = Mat::from_fn(3, 4, |i, c| v[(i, c)].exp());
         let y = [1, 3, 0];
-        let got = at(&mu, &v, &y, Precision::Golden);
+        let got = at(&mu, &v, &y, Resolution::Golden);
         for (i, c) in (0..3).flat_map(|i| (0..4).map(move |c| (i, c))) {
             let moved = |m: &Mat<f64>, h: f64| {
                 let mut m = m.clone();
                 m[(i, c)] += h;
                 m
             };
-            let dmu = slope(|h| at(&moved(&mu, h), &v, &y, Precision::Golden).value, 1e-2);
-            let dv = slope(|h| at(&mu, &moved(&v, h), &y, Precision::Golden).value, 1e-2 * v[(i, c)]);
+            let dmu = slope(|h| at(&moved(&mu, h), &v, &y, Resolution::Golden).value, 1e-2);
+            let dv = slope(|h| at(&mu, &moved(&v, h), &y, Resolution::Golden).value, 1e-2 * v[(i, c)]);
             assert!((got.dmu[(i, c)] - dmu).abs() < 1e-8, "{} {dmu}", got.dmu[(i, c)]);
             assert!((got.dv[(i, c)] - dv).abs() < 1e-8, "{} {dv}", got.dv[(i, c)]);
         }
@@ -168,7 +168,7 @@ mod tests {
     fn bad_input_is_named() {
         let (mu, v) = (Mat::<f64>::zeros(2, 3), Mat::from_fn(2, 3, |_, _| 1.0));
         let run = |mu: &Mat<f64>, v: &Mat<f64>, y: &[usize]| {
-            expected_log_lik(mu.as_ref(), v.as_ref(), y, Precision::Fast).map(|_| ()).unwrap_err()
+            expected_log_lik(mu.as_ref(), v.as_ref(), y, Resolution::Fast).map(|_| ()).unwrap_err()
         };
         assert_eq!(run(&mu, &v, &[0, 3]), Error::Label { row: 1, label: 3, classes: 3 });
         assert!(matches!(run(&mu, &v, &[0]), Error::Shape { what: "labels", .. }));

@@ -1,7 +1,7 @@
 //! E log sigma(x) for x ~ N(mu, v), with derivatives.
 
 use super::{
-    Precision, Rule, check_marginals,
+    Resolution, Rule, check_marginals,
     exp::{LANES, Lanes, exp, log_1p},
     nodes::{spacing, sum},
 };
@@ -19,9 +19,9 @@ pub struct Expectation {
 }
 
 /// E log sigma(x); d/dmu = E sigma(-x), d/dv = -E[ sigma(x) sigma(-x) ] / 2.
-pub fn e_log_sigmoid(mu: f64, v: f64, precision: Precision) -> Result<Expectation> {
+pub fn e_log_sigmoid(mu: f64, v: f64, resolution: Resolution) -> Result<Expectation> {
     check_marginals(&[mu], &[v])?;
-    Ok(trapezoid(mu, v, &precision.bound_rule()))
+    Ok(trapezoid(mu, v, &resolution.bound_rule()))
 }
 
 /// The rule itself, for arguments known to be good.
@@ -79,11 +79,11 @@ mod tests {
     #[test]
     fn far_tails_keep_their_relative_accuracy() {
         // E log sigma = -E e^{-x} to first order, and E e^{-x} = exp(-mu + v / 2).
-        let e = e_log_sigmoid(40.0, 0.25, Precision::Golden).unwrap();
+        let e = e_log_sigmoid(40.0, 0.25, Resolution::Golden).unwrap();
         let want = (-40.0f64 + 0.125).exp();
         assert!((e.value / -want - 1.0).abs() < 1e-13);
         assert!((e.dmu / want - 1.0).abs() < 1e-13 && (e.dv / (-0.5 * want) - 1.0).abs() < 1e-13);
-        let e = e_log_sigmoid(-700.0, 0.0, Precision::Standard).unwrap();
+        let e = e_log_sigmoid(-700.0, 0.0, Resolution::Standard).unwrap();
         assert!((e.value / -700.0 - 1.0).abs() < 1e-15 && (e.dmu - 1.0).abs() < 1e-15);
     }
 
@@ -91,7 +91,7 @@ mod tests {
         #[test]
         fn derivatives_match_differences(mu in -40.0..40.0f64, log_v in -6.0..5.0f64) {
             let v = log_v.exp();
-            let at = |mu, v| e_log_sigmoid(mu, v, Precision::Golden).unwrap();
+            let at = |mu, v| e_log_sigmoid(mu, v, Resolution::Golden).unwrap();
             let h = 1e-4;
             prop_assert!((at(mu, v).dmu - (at(mu + h, v).value - at(mu - h, v).value) / (2.0 * h)).abs() < 1e-8);
             let h = 1e-3 * v;
@@ -102,7 +102,7 @@ mod tests {
         fn reflection(mu in -40.0..40.0f64, v in 0.0..50.0f64) {
             // log sigma(x) - log sigma(-x) = x.
             let (plus, minus) =
-                (e_log_sigmoid(mu, v, Precision::Standard).unwrap(), e_log_sigmoid(-mu, v, Precision::Standard).unwrap());
+                (e_log_sigmoid(mu, v, Resolution::Standard).unwrap(), e_log_sigmoid(-mu, v, Resolution::Standard).unwrap());
             prop_assert!((plus.value - minus.value - mu).abs() < 1e-10);
         }
     }

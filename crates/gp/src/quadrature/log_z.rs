@@ -3,7 +3,7 @@
 //! log Z = log S + int_R ( exp(-e^s) - exp(-e^s Z / S) ) ds for any S > 0, and the expectation of the second term
 //! is a product over classes of one-dimensional expectations.
 
-use super::{Precision, Rule, check_marginals, check_output, grid::Grid, nodes::Want, outer::Outer};
+use super::{Resolution, Rule, check_marginals, check_output, grid::Grid, nodes::Want, outer::Outer};
 use crate::Result;
 
 /// Computes E log Z and its derivatives; holds the working memory, so keep one for each thread.
@@ -16,9 +16,9 @@ pub struct LogZ {
 }
 
 impl LogZ {
-    /// A rule of the given precision.
-    pub fn new(precision: Precision) -> Self {
-        let rule = precision.bound_rule();
+    /// A rule of the given resolution.
+    pub fn new(resolution: Resolution) -> Self {
+        let rule = resolution.bound_rule();
         LogZ { rule, grid: Grid::default(), outer: Outer::new(&rule), factors: Vec::new() }
     }
 
@@ -91,9 +91,9 @@ mod tests {
     use crate::{Error, special::log_sigmoid};
     use proptest::prelude::*;
 
-    fn e_log_z(mu: &[f64], v: &[f64], precision: Precision) -> (f64, Vec<f64>, Vec<f64>) {
+    fn e_log_z(mu: &[f64], v: &[f64], resolution: Resolution) -> (f64, Vec<f64>, Vec<f64>) {
         let (mut dmu, mut dv) = (vec![0.0; mu.len()], vec![0.0; mu.len()]);
-        let value = LogZ::new(precision).eval(mu, v, &mut dmu, &mut dv).unwrap();
+        let value = LogZ::new(resolution).eval(mu, v, &mut dmu, &mut dv).unwrap();
         (value, dmu, dv)
     }
 
@@ -123,7 +123,7 @@ mod tests {
     fn agrees_with_a_tensor_rule() {
         for (mu, v) in [([0.3, -1.0], [1.0, 2.0]), ([-30.0, -22.0], [20.0, 40.0]), ([5.0, -5.0], [0.0, 9.0])]
         {
-            let (value, ..) = e_log_z(&mu, &v, Precision::Golden);
+            let (value, ..) = e_log_z(&mu, &v, Resolution::Golden);
             assert!((value - tensor(&mu, &v)).abs() < 1e-12, "{mu:?} {v:?}");
         }
     }
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn zero_variance_is_log_z_itself() {
         for mu in [vec![1.0, -2.0, 0.5], vec![-150.0, -151.0], vec![40.0; 6]] {
-            let (value, dmu, dv) = e_log_z(&mu, &vec![0.0; mu.len()], Precision::Golden);
+            let (value, dmu, dv) = e_log_z(&mu, &vec![0.0; mu.len()], Resolution::Golden);
             assert!((value - log_z(&mu)).abs() < 1e-12);
             // d log Z / dx_c = p_c (1 - sigma_c); half the second derivative is the derivative in v.
             for c in 0..mu.len() {
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn grids_wider_than_the_range_of_f64() {
         // sd = 2000: exp(x) spans e^{+-17000}.
-        let (value, dmu, _) = e_log_z(&[-10.0, 5.0], &[4e6, 1e6], Precision::Standard);
+        let (value, dmu, _) = e_log_z(&[-10.0, 5.0], &[4e6, 1e6], Resolution::Standard);
         // The slow twin: a dense rule in z, 16 in x, far above the width of the bends of log Z but far below its range.
         let h = 8e-3;
         let weight = |z: f64| (-0.5 * z * z).exp() * h / (2.0 * std::f64::consts::PI).sqrt();
@@ -181,10 +181,10 @@ mod tests {
             (vec![-500.0, -480.0], vec![1.5e4, 2.2e4]),
             (vec![-40.0; 5], vec![257.0, 1e3, 300.0, 5e4, 400.0]),
         ] {
-            let (value, dmu, dv) = e_log_z(&mu, &v, Precision::Golden);
+            let (value, dmu, dv) = e_log_z(&mu, &v, Resolution::Golden);
             assert!(Outer::level(&v) >= 4);
             let (mut dmu0, mut dv0) = (dmu.clone(), dv.clone());
-            let value0 = LogZ::new(Precision::Golden).integrate(&mu, &v, 0, &mut dmu0, &mut dv0);
+            let value0 = LogZ::new(Resolution::Golden).integrate(&mu, &v, 0, &mut dmu0, &mut dv0);
             assert!((value - value0).abs() < 1e-12 * (1.0 + value.abs()), "{value} {value0}");
             for c in 0..mu.len() {
                 assert!((dmu[c] - dmu0[c]).abs() < 1e-12 && (dv[c] - dv0[c]).abs() < 1e-12);
@@ -196,12 +196,12 @@ mod tests {
     fn bad_input_is_named() {
         let mut out = [0.0; 2];
         let mut eval =
-            |mu: [f64; 2], v: [f64; 2]| LogZ::new(Precision::Fast).eval(&mu, &v, &mut out.clone(), &mut out);
+            |mu: [f64; 2], v: [f64; 2]| LogZ::new(Resolution::Fast).eval(&mu, &v, &mut out.clone(), &mut out);
         assert!(matches!(eval([f64::NAN, 0.0], [1.0, 1.0]), Err(Error::NotFinite { col: 0, .. })));
         assert!(matches!(eval([0.0, 0.0], [1.0, -1.0]), Err(Error::OutOfRange { value: -1.0, .. })));
         assert!(matches!(eval([0.0, 0.0], [1.0, f64::NAN]), Err(Error::OutOfRange { .. })));
         let mut short = [0.0];
-        let error = LogZ::new(Precision::Fast).eval(&[0.0; 2], &[1.0; 2], &mut out, &mut short).unwrap_err();
+        let error = LogZ::new(Resolution::Fast).eval(&[0.0; 2], &[1.0; 2], &mut out, &mut short).unwrap_err();
         assert!(matches!(error, Error::Shape { expected: 2, got: 1, .. }));
     }
 
@@ -212,13 +212,13 @@ mod tests {
             points in prop::collection::vec((-30.0..30.0f64, -9.0..5.0f64), 2..8), turn in 0usize..8,
         ) {
             let (mu, v): (Vec<f64>, Vec<f64>) = points.iter().map(|&(m, log_v)| (m, log_v.exp())).unzip();
-            let (_, dmu, dv) = e_log_z(&mu, &v, Precision::Golden);
+            let (_, dmu, dv) = e_log_z(&mu, &v, Resolution::Golden);
             for c in 0..mu.len() {
                 let at = |dm: f64, dv: f64| {
                     let (mut m, mut s) = (mu.clone(), v.clone());
                     m[c] += dm;
                     s[c] += dv;
-                    e_log_z(&m, &s, Precision::Golden).0
+                    e_log_z(&m, &s, Resolution::Golden).0
                 };
                 let h = 1e-4;
                 let by_mu = (at(h, 0.0) - at(-h, 0.0)) / (2.0 * h);
@@ -229,9 +229,9 @@ mod tests {
                 prop_assert!((dv[c] - by_v).abs() < tolerance);
             }
             let turned = |x: &[f64]| { let mut x = x.to_vec(); x.rotate_left(turn % mu.len()); x };
-            let (value, ..) = e_log_z(&mu, &v, Precision::Fast);
-            let (value2, dmu2, dv2) = e_log_z(&turned(&mu), &turned(&v), Precision::Fast);
-            let (_, dmu, dv) = e_log_z(&mu, &v, Precision::Fast);
+            let (value, ..) = e_log_z(&mu, &v, Resolution::Fast);
+            let (value2, dmu2, dv2) = e_log_z(&turned(&mu), &turned(&v), Resolution::Fast);
+            let (_, dmu, dv) = e_log_z(&mu, &v, Resolution::Fast);
             prop_assert_eq!((value2, dmu2, dv2), (value, turned(&dmu), turned(&dv)));
         }
     }

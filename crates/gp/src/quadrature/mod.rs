@@ -25,7 +25,7 @@ use crate::{Error, Result};
 /// How accurate a quadrature is. The errors are absolute and per point, for variances up to some 1e7 tau^2: beyond, there are
 /// fewer nodes than the rule asks for, and a probability may be wrong by 1e-2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Precision {
+pub enum Resolution {
     /// About 1e-5 in E log Z, 1e-6 in a probability.
     Fast,
     /// About 3e-9 in E log Z, 7e-8 in a probability.
@@ -66,34 +66,34 @@ impl Rule {
     }
 }
 
-impl Precision {
+impl Resolution {
     /// The rule for E log sigma and E log Z.
     pub(crate) fn bound_rule(self) -> Rule {
         match self {
-            Precision::Fast => Rule { hx: 1.20, ht: 0.60, d0: 1.10, z: 5.8, tol: 1e-8 },
-            Precision::Standard => Rule { hx: 0.70, ht: 0.40, d0: 0.75, z: 7.1, tol: 1e-12 },
-            Precision::Fine => Rule { hx: 0.52, ht: 0.27, d0: 0.62, z: 8.2, tol: 1e-14 },
-            Precision::Golden => Rule { hx: 0.40, ht: 0.22, d0: 0.50, z: 8.8, tol: 1e-16 },
+            Resolution::Fast => Rule { hx: 1.20, ht: 0.60, d0: 1.10, z: 5.8, tol: 1e-8 },
+            Resolution::Standard => Rule { hx: 0.70, ht: 0.40, d0: 0.75, z: 7.1, tol: 1e-12 },
+            Resolution::Fine => Rule { hx: 0.52, ht: 0.27, d0: 0.62, z: 8.2, tol: 1e-14 },
+            Resolution::Golden => Rule { hx: 0.40, ht: 0.22, d0: 0.50, z: 8.8, tol: 1e-16 },
         }
     }
 
     /// The absolute error of a class probability, as stated above.
     pub(crate) fn probability_error(self) -> f64 {
         match self {
-            Precision::Fast => 1e-6,
-            Precision::Standard => 7e-8,
-            Precision::Fine => 1e-11,
-            Precision::Golden => 1e-13,
+            Resolution::Fast => 1e-6,
+            Resolution::Standard => 7e-8,
+            Resolution::Fine => 1e-11,
+            Resolution::Golden => 1e-13,
         }
     }
 
     /// The rule for class probabilities.
     pub(crate) fn predictive_rule(self) -> Rule {
         match self {
-            Precision::Fast => Rule { hx: 0.75, ht: 0.55, d0: 1.05, z: 5.0, tol: 1e-7 },
-            Precision::Standard => Rule { hx: 0.60, ht: 0.45, d0: 0.90, z: 5.5, tol: 1e-8 },
-            Precision::Fine => Rule { hx: 0.35, ht: 0.30, d0: 0.70, z: 7.0, tol: 1e-12 },
-            Precision::Golden => Rule { hx: 0.28, ht: 0.22, d0: 0.50, z: 8.8, tol: 1e-16 },
+            Resolution::Fast => Rule { hx: 0.75, ht: 0.55, d0: 1.05, z: 5.0, tol: 1e-7 },
+            Resolution::Standard => Rule { hx: 0.60, ht: 0.45, d0: 0.90, z: 5.5, tol: 1e-8 },
+            Resolution::Fine => Rule { hx: 0.35, ht: 0.30, d0: 0.70, z: 7.0, tol: 1e-12 },
+            Resolution::Golden => Rule { hx: 0.28, ht: 0.22, d0: 0.50, z: 8.8, tol: 1e-16 },
         }
     }
 }

@@ -335,7 +335,7 @@ pub(super) fn sum(x: &Lanes) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Precision;
+    use super::super::Resolution;
     use super::*;
     use crate::special::{log_sigmoid, sigmoid};
     use proptest::prelude::*;
@@ -363,8 +363,8 @@ mod tests {
         fn moments_against_every_node(
             mu in -200.0..60.0f64, log_v in -20.0..9.0f64, log_top in -30.0..300.0f64, log_s in -120.0..3.0f64, p in 0usize..4,
         ) {
-            let precision = [Precision::Fast, Precision::Standard, Precision::Fine, Precision::Golden][p];
-            let (v, rule) = (log_v.exp(), precision.bound_rule());
+            let resolution = [Resolution::Fast, Resolution::Standard, Resolution::Fine, Resolution::Golden][p];
+            let (v, rule) = (log_v.exp(), resolution.bound_rule());
             // S is a bound on sigma at every node of every class.
             let log_s = log_s.max(log_sigmoid(largest_node(mu, v, &rule)));
             let s = log_top + log_s;

@@ -4,7 +4,7 @@
 //! one-dimensional expectations.
 
 use super::{
-    Precision, Rule, check_marginals, check_output,
+    Resolution, Rule, check_marginals, check_output,
     grid::Grid,
     nodes::{Want, is_capped},
     outer::Outer,
@@ -16,7 +16,7 @@ const CAPPED_ERROR: f64 = 1e-2;
 
 /// Computes class probabilities and their derivatives; holds the working memory, so keep one for each thread.
 pub struct Predictive {
-    precision: Precision,
+    resolution: Resolution,
     rule: Rule,
     grid: Grid,
     outer: Outer,
@@ -36,13 +36,13 @@ pub struct Jacobian {
 }
 
 impl Predictive {
-    /// A rule of the given precision.
-    pub fn new(precision: Precision) -> Self {
-        let rule = precision.predictive_rule();
+    /// A rule of the given resolution.
+    pub fn new(resolution: Resolution) -> Self {
+        let rule = resolution.predictive_rule();
         let (values, slopes) = (Vec::new(), Vec::new());
         let slope_outer = Outer::new(&Rule { ht: 0.75 * rule.ht, ..rule });
         Predictive {
-            precision,
+            resolution,
             rule,
             grid: Grid::default(),
             outer: Outer::new(&rule),
@@ -66,7 +66,7 @@ impl Predictive {
     /// As [`Predictive::probs`], and the derivatives of every p_k in every mean and variance.
     ///
     /// The derivative in a variance is half the second derivative in the mean under the expectation, so it holds at s2 = 0.
-    /// A loss on log p should take [`Precision::Fine`].
+    /// A loss on log p should take [`Resolution::Fine`].
     pub fn probs_and_jacobian(
         &mut self,
         m: &[f64],
@@ -86,7 +86,7 @@ impl Predictive {
         if s2.iter().any(|&v| is_capped(v, &rule)) {
             CAPPED_ERROR
         } else {
-            self.precision.probability_error()
+            self.resolution.probability_error()
         }
     }
 
@@ -187,9 +187,9 @@ mod tests {
     use crate::likelihoods::logistic_softmax;
     use proptest::prelude::*;
 
-    fn probs(m: &[f64], s2: &[f64], precision: Precision) -> Vec<f64> {
+    fn probs(m: &[f64], s2: &[f64], resolution: Resolution) -> Vec<f64> {
         let mut p = vec![0.0; m.len()];
-        Predictive::new(precision).probs(m, s2, &mut p).unwrap();
+        Predictive::new(resolution).probs(m, s2, &mut p).unwrap();
         p
     }
 
@@ -221,14 +221,14 @@ mod tests {
     fn agrees_with_a_tensor_rule() {
         let (m, s2) = ([0.4, -1.5, -6.0], [1.5, 0.0, 4.0]);
         let want = tensor(&m, &s2);
-        for (precision, tolerance) in [
-            (Precision::Fast, 1e-6),
-            (Precision::Standard, 7e-8),
-            (Precision::Fine, 1e-11),
-            (Precision::Golden, 1e-13),
+        for (resolution, tolerance) in [
+            (Resolution::Fast, 1e-6),
+            (Resolution::Standard, 7e-8),
+            (Resolution::Fine, 1e-11),
+            (Resolution::Golden, 1e-13),
         ] {
-            for (got, want) in probs(&m, &s2, precision).iter().zip(&want) {
-                assert!((got - want).abs() < tolerance, "{precision:?}: {got} {want}");
+            for (got, want) in probs(&m, &s2, resolution).iter().zip(&want) {
+                assert!((got - want).abs() < tolerance, "{resolution:?}: {got} {want}");
             }
         }
     }
@@ -237,7 +237,7 @@ mod tests {
     fn zero_variance_is_the_likelihood() {
         for m in [[0.0, 0.0, 0.0], [-30.0, -30.0, -31.0], [-400.0, 3.0, 500.0]] {
             let want = logistic_softmax::probs(&m, 1.0).unwrap();
-            for (got, want) in probs(&m, &[0.0; 3], Precision::Golden).iter().zip(&want) {
+            for (got, want) in probs(&m, &[0.0; 3], Resolution::Golden).iter().zip(&want) {
                 assert!((got - want).abs() < 1e-13);
             }
         }
@@ -253,14 +253,14 @@ mod tests {
             let classes = m.len();
             let mut p = vec![0.0; classes];
             let mut jacobian = Jacobian::default();
-            Predictive::new(Precision::Golden).probs_and_jacobian(&m, &s2, &mut p, &mut jacobian).unwrap();
+            Predictive::new(Resolution::Golden).probs_and_jacobian(&m, &s2, &mut p, &mut jacobian).unwrap();
             prop_assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-12);
             for c in 0..classes {
                 let at = |dm: f64, ds: f64| {
                     let (mut m, mut s2) = (m.clone(), s2.clone());
                     m[c] += dm;
                     s2[c] += ds;
-                    probs(&m, &s2, Precision::Golden)
+                    probs(&m, &s2, Resolution::Golden)
                 };
                 let h = 1e-4;
                 let (up, down) = (at(h, 0.0), at(-h, 0.0));
@@ -273,8 +273,8 @@ mod tests {
                 }
             }
             let turned = |x: &[f64]| { let mut x = x.to_vec(); x.rotate_left(turn % classes); x };
-            let want = turned(&probs(&m, &s2, Precision::Standard));
-            prop_assert_eq!(probs(&turned(&m), &turned(&s2), Precision::Standard), want);
+            let want = turned(&probs(&m, &s2, Resolution::Standard));
+            prop_assert_eq!(probs(&turned(&m), &turned(&s2), Resolution::Standard), want);
         }
     }
 }

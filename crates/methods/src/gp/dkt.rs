@@ -8,12 +8,12 @@ use crate::error::Result;
 use crate::gp::deep_kernel::{DeepKernel, FeatureNorm, GpHead, Slots, matrix, named_scales, row_major};
 use crate::settings::{Check, Settings};
 use crate::shared::state::State;
-use crate::{Episode, Features, Method, Prediction, Rates, Scores, Setup, Task};
+use crate::{Episode, Features, Method, Prediction, Rates, Scores, Setup, TaskRows};
 use serde::{Deserialize, Serialize};
 use siskin_gp::inference::Inference;
 use siskin_gp::kernels::{Cosine, Kernel, Linear};
 use siskin_gp::objective::Objective;
-use siskin_gp::quadrature::Precision;
+use siskin_gp::quadrature::Resolution;
 use siskin_gp::{Prior, Support};
 use siskin_nn::HeadLoss;
 
@@ -133,8 +133,8 @@ impl DktHead {
     }
 
     /// Means of the classes' regressions at the queries, [Q, C], and the probabilities that follow from them.
-    pub(crate) fn answer(&self, task: &Task<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        let &Task { labels, way, .. } = task;
+    pub(crate) fn answer(&self, task: &TaskRows<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
+        let &TaskRows { labels, way, .. } = task;
         for (key, slots) in [("dkt.output_scale", self.config.output_scale), ("dkt.mean", self.config.mean)] {
             slots.check_way(key, self.way, way)?;
         }
@@ -144,7 +144,7 @@ impl DktHead {
         let scores = Scores { values: row_major(&regression.latent(&query)?.mean), way };
         let probabilities = match self.config.probabilities {
             DktProbabilities::Published => scores.softmax(),
-            DktProbabilities::LargestTarget => row_major(&regression.probs(&query, Precision::Standard)?),
+            DktProbabilities::LargestTarget => row_major(&regression.probs(&query, Resolution::Standard)?),
         };
         Ok((scores.values, probabilities))
     }
@@ -217,7 +217,7 @@ impl GpHead for DktHead {
         }
     }
 
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let (_, probabilities) = self.answer(task)?;
         Ok(Prediction { probabilities, way: task.way, latent: None })
     }
@@ -255,8 +255,8 @@ mod tests {
         (golden, head, features, labels)
     }
 
-    fn task<'a>(support: &'a Rows, labels: &'a [usize], way: usize, query: &'a Rows) -> Task<'a> {
-        Task { support, labels, way, query, index: 0, purpose: Purpose::Test }
+    fn task<'a>(support: &'a Rows, labels: &'a [usize], way: usize, query: &'a Rows) -> TaskRows<'a> {
+        TaskRows { support, labels, way, query, index: 0, purpose: Purpose::Test }
     }
 
     fn rows(features: &Features, rows: &[usize]) -> Rows {

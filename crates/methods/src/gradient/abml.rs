@@ -31,7 +31,7 @@ use crate::gradient::maml::{TaskGradient, classifier};
 use crate::settings::{Check, Settings};
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
-use crate::{Episode, Images, Method, Pixels, Prediction, Rates, Rows, Setup, StepReport, Task};
+use crate::{Episode, Images, Method, Pixels, Prediction, Rates, Rows, Setup, StepReport, TaskRows};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use siskin_nn::{Linear, Network, Step};
@@ -291,7 +291,7 @@ impl Method for Abml {
         Ok(Rows::Pixels(Pixels::of(images, self.setup.architecture.channels())))
     }
 
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let (support, query) = Part::of_task(task, &self.setup)?;
         let noise = self.noise("abml test", task.index);
         let last = &self.adapt(self.config.test_steps, &support, &noise)?.positions[self.config.test_steps];

@@ -2,7 +2,7 @@
 //! a task's images cut out of an episode.
 
 use crate::error::{Error, Result};
-use crate::{Episode, Images, Pixels, Rows, Setup, Task};
+use crate::{Episode, Images, Pixels, Rows, Setup, TaskRows};
 use serde::{Deserialize, Serialize};
 use siskin_nn::{Linear, LossGradient, Network};
 
@@ -127,7 +127,7 @@ impl Part {
     }
 
     /// Support and query of a test task of `setup.way` classes.
-    pub fn of_task(task: &Task<'_>, setup: &Setup) -> Result<(Part, Part)> {
+    pub fn of_task(task: &TaskRows<'_>, setup: &Setup) -> Result<(Part, Part)> {
         check_way(task.way, setup)?;
         let part = |rows: &Rows, labels: &[usize]| Part::of_pixels(rows.pixels()?, labels, setup);
         Ok((part(task.support, task.labels)?, part(task.query, &[])?))

@@ -17,7 +17,7 @@ use crate::gradient::inner::{
 use crate::settings::{Check, Settings};
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
-use crate::{Episode, Images, Method, Pixels, Prediction, Rates, Rows, Setup, StepReport, Task};
+use crate::{Episode, Images, Method, Pixels, Prediction, Rates, Rows, Setup, StepReport, TaskRows};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use siskin_nn::{Linear, Network, Step};
@@ -144,7 +144,7 @@ impl Method for Maml {
         Ok(Rows::Pixels(Pixels::of(images, self.setup.architecture.channels())))
     }
 
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let (support, query) = Part::of_task(task, &self.setup)?;
         let steps = self.config.test_steps;
         let positions = adapt(&self.network, &support, steps, self.config.inner_learning_rate)?;

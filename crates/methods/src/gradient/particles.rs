@@ -5,7 +5,7 @@ use crate::gradient::inner::{check_way, finite};
 use crate::gradient::svgd::{Points, Prior, Rule, Shape, mixture, path};
 use crate::shared::adam::ScalarAdam;
 use crate::shared::state::State;
-use crate::{Episode, Features, Images, Method, Prediction, Rates, Rows, Setup, StepReport, Task};
+use crate::{Episode, Features, Images, Method, Prediction, Rates, Rows, Setup, StepReport, TaskRows};
 use rand_distr::{Distribution, Normal};
 use siskin_nn::{HeadLoss, Network, Step, stream};
 
@@ -112,7 +112,7 @@ impl<L: ParticleLoss + Send + Sync> Method for ParticleClassifier<L> {
     }
 
     /// The mean over the particles' probabilities after the steps on the support.
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let ParticleSettings { test_steps: steps, rate, .. } = self.config.shared();
         check_way(task.way, &self.setup)?;
         let (support, query) = (task.support.features()?, task.query.features()?);
@@ -210,7 +210,7 @@ pub mod tests {
         };
         let (support, query) = (features(0.0), features(1.0));
         let purpose = crate::Purpose::Test;
-        let task = Task { support: &support, labels: &[0, 1], way: 2, query: &query, index: 0, purpose };
+        let task = TaskRows { support: &support, labels: &[0, 1], way: 2, query: &query, index: 0, purpose };
         let error = method.predict(&task).unwrap_err();
         assert!(error.is_not_finite() && error.to_string().contains("bmaml.inner_learning_rate"), "{error}");
     }

@@ -7,7 +7,7 @@ use crate::settings::Settings;
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
 use crate::shared::tensors::{one_hot, rows, scalar};
-use crate::{Episode, Images, Method, Prediction, Rates, Rows, Setup, StepReport, Task};
+use crate::{Episode, Images, Method, Prediction, Rates, Rows, Setup, StepReport, TaskRows};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::{relu, sigmoid, softmax};
@@ -201,7 +201,7 @@ impl Method for MatchingNet {
     }
 
     /// The probabilities of the loss: with 1e-6 added to each, and so never 0.
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let device = self.network.eval_device();
         let labels = one_hot(task.labels, task.way, &device);
         let (support, query) =

@@ -5,7 +5,7 @@ use crate::select;
 use crate::settings::Settings;
 use crate::shared::scores::{Scores, softmax_cross_entropy};
 use crate::shared::state::State;
-use crate::{Episode, Features, Images, Method, Prediction, Rates, Rows, Setup, StepReport, Task};
+use crate::{Episode, Features, Images, Method, Prediction, Rates, Rows, Setup, StepReport, TaskRows};
 use serde::{Deserialize, Serialize};
 use siskin_nn::{HeadLoss, Network, Step};
 
@@ -110,7 +110,7 @@ impl Method for ProtoNet {
         Ok(Rows::Features(self.network.features(images)?))
     }
 
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let prototypes = prototypes(task.support.features()?, task.labels, task.way);
         Ok(scores(task.query.features()?, &prototypes).prediction())
     }

@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
 use crate::shared::tensors::{one_hot, rows, scalar};
-use crate::{Episode, Features, Images, Method, Prediction, Rates, Rows, Setup, StepReport, Task};
+use crate::{Episode, Features, Images, Method, Prediction, Rates, Rows, Setup, StepReport, TaskRows};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::{log_softmax, relu, sigmoid};
@@ -271,7 +271,7 @@ impl Method for RelationNet {
         Ok(Rows::Features(self.network.features(images)?))
     }
 
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let device = self.network.eval_device();
         let prototypes = prototypes(task.support.features()?.to_tensor(&device), task.labels, task.way);
         let head = self.network.eval().head;

@@ -11,7 +11,7 @@ use siskin_gp::kernels::{AnyForm, Kernel, softplus};
 use siskin_gp::objective::Objective;
 use siskin_gp::objective::released::{Carry, Draw};
 use siskin_gp::objective::released_predictive::ReleasedEpisode;
-use siskin_gp::quadrature::Precision;
+use siskin_gp::quadrature::Resolution;
 use siskin_gp::{Hyper, HyperGradient, Support};
 
 /// Names of kernels in the released code, ours, and its learned parameter beside the output scale.
@@ -260,7 +260,7 @@ pub(super) fn check_predict(case: &Case<'_>) -> Result<Comparison, Mismatch> {
 
     // We integrate where that code draws: within the spread of its draws.
     case.for_information(&["probs_monte_carlo_draws"]);
-    let integrated = class_major(&latent.probs(Precision::Fine)?);
+    let integrated = class_major(&latent.probs(Resolution::Fine)?);
     let spread = case.number("probs_monte_carlo_spread")?;
     let wanted = case.values("probs_monte_carlo")?;
     let largest = wanted.iter().fold(1e-3f64, |m, w| m.max(w.abs()));

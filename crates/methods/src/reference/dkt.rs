@@ -4,7 +4,7 @@ use super::case::DOUBLE;
 use super::{Case, Comparison, Mismatch};
 use crate::gp::deep_kernel::{GpHead, NORM_EPS, Slots};
 use crate::gp::dkt::{DktHead, DktKernel, DktSettings};
-use crate::{Purpose, Rows, Scores, Task};
+use crate::{Purpose, Rows, Scores, TaskRows};
 use siskin_gp::kernels::softplus;
 
 pub(super) fn check(case: &Case<'_>) -> Result<Comparison, Mismatch> {
@@ -67,7 +67,7 @@ pub(super) fn check(case: &Case<'_>) -> Result<Comparison, Mismatch> {
     second.features = head.embed(second.features)?;
     let ((support, labels), (query, truth)) = (second.rows(&second.support), second.rows(&second.query));
     let (support, query) = (Rows::Features(support), Rows::Features(query));
-    let task = Task {
+    let task = TaskRows {
         support: &support,
         labels: &labels,
         way: second.way,

@@ -27,7 +27,7 @@ impl Episode<'_> {
 
 /// A task: labelled support rows, and the query rows to be named. Rows are what [`crate::Method::embed`] gave.
 #[derive(Debug, Clone, Copy)]
-pub struct Task<'a> {
+pub struct TaskRows<'a> {
     /// Support rows.
     pub support: &'a Rows,
     /// Their classes, `0..way`.

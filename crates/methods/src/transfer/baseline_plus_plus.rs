@@ -36,7 +36,7 @@ pub struct CosineHead {
 impl Head for CosineHead {}
 
 impl BaseClassifier for CosineHead {
-    type Task = TaskCosine;
+    type ForSupport = TaskCosine;
 
     fn new(dim: usize, classes: usize, init: &mut Init<'_>) -> Self {
         let v = init.uniform([classes, dim], 1.0 / (dim as f64).sqrt());
@@ -51,7 +51,7 @@ impl BaseClassifier for CosineHead {
         unit.matmul((directions * self.g.val()).transpose()).mul_scalar(self.scale)
     }
 
-    fn task(dim: usize, way: usize, rng: &mut ChaCha8Rng) -> TaskCosine {
+    fn for_support(dim: usize, way: usize, rng: &mut ChaCha8Rng) -> TaskCosine {
         let bound = 1.0 / (dim as f64).sqrt();
         let v: Vec<f64> = (0..way * dim).map(|_| bound * (2.0 * rng.random::<f64>() - 1.0)).collect();
         TaskCosine::of(&v, way, scale(way))

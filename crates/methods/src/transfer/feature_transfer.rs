@@ -26,7 +26,7 @@ pub struct LinearHead {
 impl Head for LinearHead {}
 
 impl BaseClassifier for LinearHead {
-    type Task = TaskLinear;
+    type ForSupport = TaskLinear;
 
     fn new(dim: usize, classes: usize, init: &mut Init<'_>) -> Self {
         let bound = 1.0 / (dim as f64).sqrt();
@@ -37,7 +37,7 @@ impl BaseClassifier for LinearHead {
         x.matmul(self.weight.val().transpose()) + self.bias.val().unsqueeze::<2>()
     }
 
-    fn task(dim: usize, way: usize, rng: &mut ChaCha8Rng) -> TaskLinear {
+    fn for_support(dim: usize, way: usize, rng: &mut ChaCha8Rng) -> TaskLinear {
         let bound = 1.0 / (dim as f64).sqrt();
         let parameters = (0..way * (dim + 1)).map(|_| bound * (2.0 * rng.random::<f64>() - 1.0)).collect();
         TaskLinear { parameters, way }

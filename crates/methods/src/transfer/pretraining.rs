@@ -6,7 +6,7 @@ use crate::shared::scores::Scores;
 use crate::shared::state::State;
 use crate::shared::tensors::{one_hot, scalar};
 use crate::transfer::support_fit::{Sgd, SupportClassifier, fit, orders};
-use crate::{Episode, Images, Method, Prediction, Rates, Rows, Setup, StepReport, Task, TrainsOn};
+use crate::{Episode, Images, Method, Prediction, Rates, Rows, Setup, StepReport, TaskRows, TrainsOn};
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 use rand_chacha::ChaCha8Rng;
@@ -40,10 +40,10 @@ impl PretrainingSettings {
     }
 }
 
-/// The head of pre-training, and the head of a task that goes with it.
+/// The head of pre-training, and the classifier of a support that goes with it.
 pub trait BaseClassifier: Head + Sync {
-    /// The head of a task.
-    type Task: SupportClassifier;
+    /// The classifier of a support.
+    type ForSupport: SupportClassifier;
 
     /// First values for `classes` outputs.
     fn new(dim: usize, classes: usize, init: &mut Init<'_>) -> Self;
@@ -51,8 +51,8 @@ pub trait BaseClassifier: Head + Sync {
     /// Scores of features, `[N, D]` -> `[N, classes]`.
     fn scores(&self, x: Tensor<2>) -> Tensor<2>;
 
-    /// First values of the head of a task.
-    fn task(dim: usize, way: usize, rng: &mut ChaCha8Rng) -> Self::Task;
+    /// First values of the classifier of a support.
+    fn for_support(dim: usize, way: usize, rng: &mut ChaCha8Rng) -> Self::ForSupport;
 }
 
 /// A backbone pre-trained with a head `H`.
@@ -116,10 +116,10 @@ impl<H: BaseClassifier> Method for Pretrained<H> {
     }
 
     /// First values and orders come from the stream (seed, "task head", index of the task).
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let (support, query) = (task.support.features()?, task.query.features()?);
         let mut rng = stream(self.seed, "task head", task.index);
-        let mut head = H::task(support.dim, task.way, &mut rng);
+        let mut head = H::for_support(support.dim, task.way, &mut rng);
         let orders = orders(support.rows, &mut rng);
         fit(&mut head, support, task.labels, &orders, &Sgd::default());
         Ok(head.scores(query).prediction())

@@ -2,7 +2,7 @@
 
 use super::{Id, Shared, id};
 use crate::App;
-use crate::error::Answer;
+use crate::error::Reply;
 use crate::store::Entry;
 use axum::Json;
 use axum::extract::State;
@@ -37,11 +37,16 @@ pub async fn models(State(app): Shared) -> Json<Value> {
 }
 
 fn about_model(model: &Model) -> Value {
-    let (card, (size, channels)) = (model.card(), model.input());
+    let (size, channels) = model.input();
+    let image = json!({"size": size, "channels": channels});
+    // An added network was not trained or measured here.
+    let Ok(card) = model.card() else {
+        return json!({"name": model.name(), "hash": model.hash(), "image": image, "validation": [], "added": true});
+    };
     json!({
         "name": card.name,
         "hash": model.hash(),
-        "image": {"size": size, "channels": channels},
+        "image": image,
         "trained_episodes": card.episodes,
         "data": card.data,
         "test": card.test,
@@ -59,7 +64,7 @@ pub async fn list(State(app): Shared) -> Json<Value> {
 }
 
 /// One task.
-pub async fn show(State(app): Shared, path: Id) -> Answer<Json<Value>> {
+pub async fn show(State(app): Shared, path: Id) -> Reply<Json<Value>> {
     Ok(Json(about_task(&app, &*app.tasks.get(&id(path)?)?)))
 }
 
@@ -70,7 +75,7 @@ pub fn about_task(app: &App, entry: &Entry) -> Value {
     json!({
         "id": entry.id,
         "name": task.title(),
-        "model": app.models[entry.model].card().name,
+        "model": app.models[entry.model].name(),
         "kept": entry.kept,
         "created": entry.created,
         "classes": classes.map(|(c, name)| json!({"name": name, "examples": count(c)})).collect::<Vec<_>>(),
@@ -85,13 +90,13 @@ pub fn about_task(app: &App, entry: &Entry) -> Value {
             })),
             "contradicted": known.contradicted(),
             "other_kind": known.other_kind,
-            "said": known.sentence(),
+            "summary": known.sentence(),
         },
     })
 }
 
 /// Forgets a task.
-pub async fn delete(State(app): Shared, path: Id) -> Answer<StatusCode> {
+pub async fn delete(State(app): Shared, path: Id) -> Reply<StatusCode> {
     let (shared, id) = (app.clone(), id(path)?);
     app.work.job(0.0).turn(move |_| shared.tasks.delete(&id)).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -5,8 +5,9 @@ use super::about::about_task;
 use super::images::{check_images, image_seconds, stop_if, view, warnings};
 use crate::App;
 use crate::body::{self, Encoded, Kind, Part, Read};
-use crate::error::{Answer, Refusal};
+use crate::error::{Refusal, Reply};
 use crate::store::Entry;
+use crate::work::Job;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
@@ -46,18 +47,21 @@ struct TaskBody {
     classes: Vec<ClassBody>,
 }
 
+/// A class within a JSON body.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ClassBody {
+pub struct ClassBody {
     name: String,
     images: Vec<Encoded>,
 }
 
 /// A labelled image that is not decoded yet.
-struct Given {
-    name: String,
-    class: usize,
-    bytes: Bytes,
+pub struct LabelledImage {
+    pub name: String,
+    /// Whether the name is ours: the image came without one.
+    pub made_up: bool,
+    pub class: usize,
+    pub bytes: Bytes,
 }
 
 /// Makes a task.
@@ -65,10 +69,10 @@ pub async fn create(
     State(app): Shared,
     settings: Result<Query<TaskSettings>, QueryRejection>,
     request: Request,
-) -> Answer<Response> {
+) -> Reply<Response> {
     let Query(settings) = settings.map_err(|e| Refusal::bad(e.body_text()))?;
     let read = body::read(&app, request).await?;
-    let asked = match body::kind(&read.headers)? {
+    let new = match body::kind(&read.headers)? {
         Kind::Image => {
             return Err(Refusal::bad("a task needs images of at least two classes: send JSON or a form"));
         }
@@ -76,19 +80,22 @@ pub async fn create(
             let bytes = read.bytes.clone();
             app.work.job(body::seconds(&bytes)).turn(move |_| task_json(&bytes)).await?
         }
-        Kind::Multipart(boundary) => task_form(&app, &read, &boundary, settings).await?,
+        Kind::Multipart(boundary) => {
+            let (classes, given) = form(&app, &read, &boundary).await?;
+            NewTask { settings, classes, images: given }
+        }
     };
-    let model = match &asked.settings.model {
+    let model = match &new.settings.model {
         None => 0,
         Some(name) => {
-            let found = app.models.iter().position(|m| m.card().name == *name || m.hash() == name);
+            let found = app.models.iter().position(|m| m.name() == name || m.hash() == name);
             found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "there is no model of this name"))?
         }
     };
-    check_images(&app, asked.given.iter().map(|g| &g.bytes))?;
-    let shape = Shape { classes: asked.classes.len(), examples: asked.given.len() };
+    check_images(&app, new.images.iter().map(|g| &g.bytes))?;
+    let shape = Shape { classes: new.classes.len(), examples: new.images.len() };
     shape.check(&app.limits.fit)?;
-    let (entry, mismatch) = make(&app, asked, model, shape).await?;
+    let (entry, mismatch) = make(&app, new, model, shape).await?;
     drop(read.room);
     let mut about = about_task(&app, &entry);
     about["warnings"] = warnings(mismatch);
@@ -102,23 +109,17 @@ pub async fn create(
 /// Decodes the images one after the other, then adapts.
 async fn make(
     app: &Arc<App>,
-    asked: Asked,
+    new: NewTask,
     model: usize,
     shape: Shape,
-) -> Answer<(Arc<Entry>, Option<Mismatch>)> {
+) -> Reply<(Arc<Entry>, Option<Mismatch>)> {
     let network = &app.models[model];
-    let decoding: f64 = asked.given.iter().map(|g| image_seconds(network, &g.bytes)).sum();
+    let decoding: f64 = new.images.iter().map(|g| image_seconds(network, &g.bytes)).sum();
     // The fit, and about as much again for what is left out.
     let mut job = app.work.job(decoding + 2.0 * shape.fit_seconds());
-    let mut examples = Vec::with_capacity(asked.given.len());
-    for Given { name, class, bytes } in asked.given {
-        let app = app.clone();
-        let seen = job.turn(move |late| view(&app, &app.models[model], &bytes, late)).await?;
-        let view = seen.map_err(|why| Refusal::bad(format!("{name}: {why}")))?;
-        examples.push(Example { name, class, view });
-    }
-    let support = Support::new(asked.classes, examples)?;
-    let (app, settings) = (app.clone(), asked.settings);
+    let examples = examples(app, &mut job, new.images, model).await?;
+    let support = Support::new(new.classes, examples)?;
+    let (app, settings) = (app.clone(), new.settings);
     job.turn(move |late| {
         let network = &app.models[model];
         let task = TaskClassifier::adapt_until(network, &support, &settings.name, late)?;
@@ -130,29 +131,60 @@ async fn make(
     .await
 }
 
-/// What a request asks for.
-struct Asked {
-    settings: TaskSettings,
-    classes: Vec<String>,
-    given: Vec<Given>,
+/// What the model sees of labelled images.
+pub async fn examples(
+    app: &Arc<App>,
+    job: &mut Job<'_>,
+    images: Vec<LabelledImage>,
+    model: usize,
+) -> Reply<Vec<Example>> {
+    let mut examples = Vec::with_capacity(images.len());
+    for LabelledImage { name, class, bytes, .. } in images {
+        let app = app.clone();
+        let seen = job.turn(move |late| view(&app, &app.models[model], &bytes, late)).await?;
+        let view = seen.map_err(|why| Refusal::bad(format!("{name}: {why}")))?;
+        examples.push(Example { name, class, view });
+    }
+    Ok(examples)
 }
 
-fn task_json(bytes: &[u8]) -> Answer<Asked> {
+/// A task that a request asks for.
+struct NewTask {
+    settings: TaskSettings,
+    classes: Vec<String>,
+    images: Vec<LabelledImage>,
+}
+
+fn task_json(bytes: &[u8]) -> Reply<NewTask> {
     let TaskBody { model, name, keep, classes } = body::json(bytes)?;
+    let (classes, given) = labelled(classes)?;
+    Ok(NewTask { settings: TaskSettings { model, name, keep }, classes, images: given })
+}
+
+/// Names of the classes, and their images.
+pub fn labelled(classes: Vec<ClassBody>) -> Reply<(Vec<String>, Vec<LabelledImage>)> {
     let mut given = Vec::new();
     for (class, ClassBody { name, images }) in classes.iter().enumerate() {
         for (i, image) in images.iter().enumerate() {
-            // A name that is too long is refused later; it is not copied for each image.
-            let name: String = name.chars().take(MOST_SHOWN).collect();
-            given.push(Given { name: format!("{name} {}", i + 1), class, bytes: image.bytes()? });
+            given.push(LabelledImage {
+                name: shown(name, i + 1),
+                made_up: true,
+                class,
+                bytes: image.bytes()?,
+            });
         }
     }
-    let classes = classes.into_iter().map(|class| class.name).collect();
-    Ok(Asked { settings: TaskSettings { model, name, keep }, classes, given })
+    Ok((classes.into_iter().map(|class| class.name).collect(), given))
 }
 
-/// The name of a field is the class of its image.
-async fn task_form(app: &App, read: &Read, boundary: &str, settings: TaskSettings) -> Answer<Asked> {
+/// What an image without a name is called. A class whose name is too long is refused later; it is not copied for each image.
+pub fn shown(class: &str, number: usize) -> String {
+    let class: String = class.chars().take(MOST_SHOWN).collect();
+    format!("{class} {number}")
+}
+
+/// The same from a form: the name of a field is the class of its image.
+pub async fn form(app: &App, read: &Read, boundary: &str) -> Reply<(Vec<String>, Vec<LabelledImage>)> {
     let mut classes: Vec<String> = Vec::new();
     let mut given = Vec::new();
     for Part { field, file, bytes } in
@@ -162,13 +194,14 @@ async fn task_form(app: &App, read: &Read, boundary: &str, settings: TaskSetting
         if class == classes.len() {
             classes.push(field.clone());
         }
+        let made_up = file.is_none();
         let name = file.unwrap_or_else(|| format!("{field} {}", given.len() + 1));
-        given.push(Given { name: name.chars().take(MOST_SHOWN).collect(), class, bytes });
+        given.push(LabelledImage { name: name.chars().take(MOST_SHOWN).collect(), made_up, class, bytes });
     }
-    Ok(Asked { settings, classes, given })
+    Ok((classes, given))
 }
 
 /// The images of a body, for the fuzz targets.
 pub fn images_of_task(bytes: &[u8]) -> Vec<Bytes> {
-    task_json(bytes).map(|asked| asked.given.into_iter().map(|g| g.bytes).collect()).unwrap_or_default()
+    task_json(bytes).map(|new| new.images.into_iter().map(|g| g.bytes).collect()).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! The images of a request: how many may come, and what a network sees of them.
 
 use crate::App;
-use crate::error::{Answer, Refusal};
+use crate::error::{Refusal, Reply};
 use axum::http::StatusCode;
 use bytes::Bytes;
 use serde_json::Value;
@@ -14,7 +14,7 @@ const TURN: f64 = 0.1;
 
 /// Refuses a request with too many images, or too many pixels by what their headers claim. What is no image claims none: it
 /// is refused when its turn comes.
-pub fn check_images<'a>(app: &App, images: impl ExactSizeIterator<Item = &'a Bytes>) -> Answer<()> {
+pub fn check_images<'a>(app: &App, images: impl ExactSizeIterator<Item = &'a Bytes>) -> Reply<()> {
     let (count, most) = (images.len(), app.limits.max_images);
     if count == 0 {
         return Err(Refusal::bad("there is no image in the request"));
@@ -36,7 +36,7 @@ pub fn check_images<'a>(app: &App, images: impl ExactSizeIterator<Item = &'a Byt
 }
 
 /// What the network sees of an image, or why nothing; an error of the request once nobody waits for its answer.
-pub fn view(app: &App, model: &Model, bytes: &[u8], late: &AtomicBool) -> Answer<Result<View, String>> {
+pub fn view(app: &App, model: &Model, bytes: &[u8], late: &AtomicBool) -> Reply<Result<View, String>> {
     stop_if(late)?;
     Ok(app.intake.view(model, bytes).map_err(|fault| format!("{fault}; {}", fault.advice())))
 }
@@ -66,7 +66,7 @@ pub fn turns(images: Vec<Bytes>, seconds: impl Fn(&Bytes) -> f64) -> Vec<Vec<Byt
     turns
 }
 
-pub fn stop_if(late: &AtomicBool) -> Answer<()> {
+pub fn stop_if(late: &AtomicBool) -> Reply<()> {
     match late.load(Ordering::Relaxed) {
         true => Err(siskin_adapt::Error::Stopped.into()),
         false => Ok(()),

@@ -1,16 +1,18 @@
 //! What the routes do.
 
 mod about;
+mod change;
 mod create;
 mod images;
 mod predict;
 
 pub use about::{delete, health, list, metrics, models, openapi, show};
+pub use change::{add, examples_of, remove_class, remove_example};
 pub use create::{create, images_of_task};
 pub use predict::{images_of_question, predict};
 
 use crate::App;
-use crate::error::{Answer, Refusal};
+use crate::error::{Refusal, Reply};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -20,7 +22,7 @@ type Shared = State<Arc<App>>;
 /// The id in a path, which may be no text.
 type Id = Result<Path<String>, PathRejection>;
 
-fn id(id: Id) -> Answer<String> {
+fn id(id: Id) -> Reply<String> {
     id.map(|Path(id)| id).map_err(|e| Refusal::bad(e.body_text()))
 }
 

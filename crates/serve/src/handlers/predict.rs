@@ -4,7 +4,7 @@ use super::images::{check_images, image_seconds, turns, view, warnings};
 use super::{Id, Shared, id};
 use crate::App;
 use crate::body::{self, Encoded, Kind, Read};
-use crate::error::{Answer, Refusal};
+use crate::error::{Refusal, Reply};
 use crate::store::Entry;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -54,7 +54,7 @@ struct PredictBody {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Prediction {
-    Answer(NamedAnswer),
+    Reply(NamedAnswer),
     Error { error: String },
 }
 
@@ -64,7 +64,7 @@ pub async fn predict(
     path: Id,
     settings: Result<Query<Settings>, QueryRejection>,
     request: Request,
-) -> Answer<Response> {
+) -> Reply<Response> {
     let Query(settings) = settings.map_err(|e| Refusal::bad(e.body_text()))?;
     let id = id(path)?;
     let entry = app.tasks.get(&id)?;
@@ -125,11 +125,11 @@ struct Turn {
 
 impl Turn {
     /// Answers for the images, and what the good ones look like.
-    fn answer(&self, images: &[Bytes], late: &AtomicBool) -> Answer<(Vec<Prediction>, Vec<Look>)> {
+    fn answer(&self, images: &[Bytes], late: &AtomicBool) -> Reply<(Vec<Prediction>, Vec<Look>)> {
         let Turn { app, entry, thresholds, explain } = self;
         let model = &app.models[entry.model];
         let views = images.iter().map(|bytes| view(app, model, bytes, late));
-        let views = views.collect::<Answer<Vec<Result<View, String>>>>()?;
+        let views = views.collect::<Reply<Vec<Result<View, String>>>>()?;
         let good: Vec<&View> = views.iter().filter_map(|view| view.as_ref().ok()).collect();
         let looks = good.iter().map(|view| view.look).collect();
         app.metrics.predictions.fetch_add(good.len() as u64, Ordering::Relaxed);
@@ -141,15 +141,15 @@ impl Turn {
         .into_iter();
         let prediction = |view: Result<View, String>| match view {
             Err(error) => Prediction::Error { error },
-            Ok(_) => answers
-                .next()
-                .map_or(Prediction::Error { error: "no answer came".into() }, Prediction::Answer),
+            Ok(_) => {
+                answers.next().map_or(Prediction::Error { error: "no answer came".into() }, Prediction::Reply)
+            }
         };
         Ok((views.into_iter().map(prediction).collect(), looks))
     }
 }
 
-async fn images(app: &App, read: &Read, settings: Settings) -> Answer<(Settings, Vec<Bytes>)> {
+async fn images(app: &App, read: &Read, settings: Settings) -> Reply<(Settings, Vec<Bytes>)> {
     let bytes = read.bytes.clone();
     match body::kind(&read.headers)? {
         Kind::Image => Ok((settings, vec![bytes])),
@@ -161,7 +161,7 @@ async fn images(app: &App, read: &Read, settings: Settings) -> Answer<(Settings,
     }
 }
 
-fn images_json(bytes: &[u8]) -> Answer<(Settings, Vec<Bytes>)> {
+fn images_json(bytes: &[u8]) -> Reply<(Settings, Vec<Bytes>)> {
     let body: PredictBody = body::json(bytes)?;
     let usual = Settings::default();
     let settings = Settings {
@@ -170,7 +170,7 @@ fn images_json(bytes: &[u8]) -> Answer<(Settings, Vec<Bytes>)> {
         min_probability: body.min_probability.unwrap_or(usual.min_probability),
         explain: body.explain.unwrap_or(usual.explain),
     };
-    Ok((settings, body.images.iter().map(Encoded::bytes).collect::<Answer<_>>()?))
+    Ok((settings, body.images.iter().map(Encoded::bytes).collect::<Reply<_>>()?))
 }
 
 /// The images of a body, for the fuzz targets.

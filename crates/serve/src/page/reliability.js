@@ -12,9 +12,9 @@ function svg(tag, attributes, text) {
   return node;
 }
 function reliabilityPlot(title, bins, ece) {
-  const side = 240, left = 40, top = 24, x = (p) => left + p * side, y = (p) => top + (1 - p) * side;
-  const plot = svg("svg", { viewBox: `0 0 ${left + side + 12} ${top + side + 40}`, role: "img", "aria-label": `${title}: ECE ${ece.toFixed(3)}` });
-  plot.append(svg("text", { x: left, y: 14 }, `${title} — ECE ${ece.toFixed(3)}`));
+  const side = 240, left = 48, top = 24, x = (p) => left + p * side, y = (p) => top + (1 - p) * side;
+  const plot = svg("svg", { viewBox: `0 0 ${left + side + 26} ${top + side + 40}`, role: "img", "aria-label": `${title}: on average ${gap(ece)} off` });
+  plot.append(svg("text", { x: left, y: 14 }, `${title}: ${gap(ece)} off`));
   for (const tick of [0, .2, .4, .6, .8, 1]) {
     plot.append(svg("line", { class: "axis", x1: left, x2: left + side, y1: y(tick), y2: y(tick) }),
       svg("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, 100 * tick + " %"),
@@ -23,22 +23,33 @@ function reliabilityPlot(title, bins, ece) {
   const total = bins.reduce((n, bin) => n + bin.count, 0);
   for (const bin of bins.filter((bin) => bin.count > 0)) {
     const bar = svg("rect", { class: "bar", x: x(bin.lower) + 1, width: Math.max(1, (bin.upper - bin.lower) * side - 2), y: y(bin.accuracy), height: bin.accuracy * side, opacity: 0.35 + 0.65 * Math.sqrt(bin.count / total) });
-    bar.append(svg("title", {}, `said ${percent(bin.confidence)}, right ${percent(bin.accuracy)}, ${bin.count} answers`));
+    bar.append(svg("title", {}, `said ${exact(bin.confidence)}, right ${exact(bin.accuracy)}, ${bin.count} answers`));
     plot.append(bar, svg("line", { class: "gap", x1: x(bin.lower) + 1, x2: x(bin.upper) - 1, y1: y(bin.confidence), y2: y(bin.confidence) }));
   }
   plot.append(svg("line", { class: "ideal", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
-    svg("text", { x: left + side / 2, y: top + side + 34, "text-anchor": "middle" }, "confidence (line) and how often right (bar)"));
+    svg("text", { x: left + side / 2, y: top + side + 34, "text-anchor": "middle" }, "how sure it says it is"));
   return make("div", { className: "card" }, plot);
 }
+// Percentage points between what is said and what happens.
+const gap = (ece) => `${(100 * ece).toFixed(1)} points`;
+const METRICS = [
+  ["right", (m) => exact(m.accuracy), "how often the most probable class is the right one"],
+  ["ECE", (m) => m.ece.toFixed(3), "how far, on average, what is said lies from how often it is right; 0 is honest"],
+  ["MCE", (m) => m.mce.toFixed(3), "the same for the worst group of answers"],
+  ["NLL", (m) => m.nll.toFixed(3), "surprise: small when the right class got a high probability"],
+  ["Brier", (m) => m.brier.toFixed(3), "squared distance between the probabilities and the truth"],
+];
 function showReliability() {
   $("reliability-body").replaceChildren(...models.flatMap((model) => {
-    const t = model.test, heading = make("h2", { textContent: model.name });
+    const t = model.test, heading = make("h3", { textContent: model.name });
     if (!t) return [heading, make("p", { textContent: "Nothing was measured of this model; siskin export measures it." })];
-    const row = (name, m) => make("tr", {}, ...[name, percent(m.accuracy), m.ece.toFixed(3), m.mce.toFixed(3), m.nll.toFixed(3), m.brier.toFixed(3)].map((text) => make("td", { textContent: text })));
-    const head = make("tr", {}, ...["", "right", "ECE", "MCE", "NLL", "Brier"].map((text) => make("th", { textContent: text })));
+    const row = (name, m) => make("tr", {}, make("th", { scope: "row", textContent: name }), ...METRICS.map(([, show]) => make("td", { textContent: show(m) })));
+    const head = make("tr", {}, make("td"), ...METRICS.map(([name, , meaning]) => make("th", { scope: "col", textContent: name, title: meaning })));
+    const words = make("details", {}, make("summary", { textContent: "What the columns mean" }),
+      make("dl", {}, ...METRICS.flatMap(([name, , meaning]) => [make("dt", { textContent: name }), make("dd", { textContent: meaning })])));
     return [heading,
-      make("p", { textContent: `${t.episodes} tasks of ${t.way} classes with ${t.shot} example${t.shot === 1 ? "" : "s"} each: right in ${(100 * t.accuracy.mean).toFixed(2)} ± ${(100 * t.accuracy.spread).toFixed(2)} % (95 % interval).` }),
-      make("div", { className: "plots" }, reliabilityPlot("As the model computes", t.raw_bins, t.raw.ece), reliabilityPlot(`As shown here, T = ${t.temperature.toFixed(3)}`, t.tuned_bins, t.tuned.ece)),
-      make("div", { className: "scroll" }, make("table", {}, head, row("as computed", t.raw), row("as shown here", t.tuned)))];
+      make("p", { textContent: `Tried on ${t.episodes} tasks of ${t.way} classes it had never seen, with ${plural(t.shot, "example")} of each: it was right in ${exact(t.accuracy.mean)} of its answers. What it says as shown on this page is on average ${gap(t.tuned.ece)} off.` }),
+      make("div", { className: "plots" }, reliabilityPlot("As shown on this page", t.tuned_bins, t.tuned.ece), reliabilityPlot("Before tuning", t.raw_bins, t.raw.ece)),
+      make("div", { className: "scroll" }, make("table", {}, head, row("as shown", t.tuned), row("before tuning", t.raw))), words];
   }));
 }

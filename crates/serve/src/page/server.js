@@ -11,24 +11,51 @@ function askToken() {
     if (!dialog.open) dialog.showModal();
   });
 }
-async function call(method, path, body) {
+
+// While the server is gone the page says so and looks for it; once it is back, tasks are made anew.
+const lives = [];
+const pause = (ms) => new Promise((go) => setTimeout(go, ms));
+async function serverGone() {
+  if (!$("gone").hidden) return;
+  $("gone").hidden = false;
   for (;;) {
+    await pause(1500);
+    try { if ((await fetch("/health")).ok) break; } catch { /* Still gone. */ }
+  }
+  $("gone").hidden = true;
+  if (models.length === 0) loadModels();
+  lives.forEach((live) => live.touch());
+}
+async function call(method, path, body) {
+  for (let tries = 0; ; tries++) {
     const headers = {};
     if (body !== undefined) headers["Content-Type"] = "application/json";
     if (token) headers.Authorization = "Bearer " + token;
-    const response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    let response;
+    try {
+      response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    } catch {
+      serverGone();
+      throw Object.assign(new Error("The server does not answer."), { gone: true });
+    }
     if (response.status === 401) { await askToken(); continue; }
+    if (response.status === 503 && tries < 3) { await pause(1000); continue; }
     if (response.status === 204) return null;
-    const answer = await response.json();
-    if (!response.ok) throw Object.assign(new Error(answer.error || response.statusText), { status: response.status });
+    const answer = await response.json().catch(() => ({ error: `The server answered with status ${response.status} and no words.` }));
+    if (!response.ok || answer.error) throw Object.assign(new Error(sentence(answer.error || response.statusText)), { status: response.status });
     return answer;
   }
 }
+// The server's sentences begin small and end without a stop.
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
 // A task that follows its examples: made anew when they change, the old one forgotten. `classes()` gives names and
 // images; the newest state wins, and at most one request of a kind is under way.
 class LiveTask {
-  constructor(classes, model, changed) { Object.assign(this, { classes, model, changed, task: null, stale: false, busy: false, waiting: [] }); }
+  constructor(classes, model, changed) {
+    Object.assign(this, { classes, model, changed, task: null, stale: false, busy: false, waiting: [] });
+    lives.push(this);
+  }
   touch() { this.stale = true; clearTimeout(this.timer); this.timer = setTimeout(() => this.refresh(), 150); }
   async refresh() {
     clearTimeout(this.timer);

@@ -1,6 +1,6 @@
 //! The folder of task files: ours alone while the server runs, and for nobody else to read.
 
-use crate::error::{Answer, Error, Refusal, Result};
+use crate::error::{Error, Refusal, Reply, Result};
 use siskin_adapt::{Model, TaskClassifier};
 use siskin_data::files::{self, Lock};
 use std::path::{Path, PathBuf};
@@ -35,11 +35,11 @@ impl Folder {
     }
 
     /// Writes the file of a task: it is there whole when this returns.
-    pub fn save(&self, id: &str, bytes: &[u8]) -> Answer<()> {
+    pub fn save(&self, id: &str, bytes: &[u8]) -> Reply<()> {
         files::write_private(&self.file(id), bytes).map_err(|e| Refusal::failure("keeping the task", e))
     }
 
-    pub fn remove(&self, id: &str) -> Answer<()> {
+    pub fn remove(&self, id: &str) -> Reply<()> {
         std::fs::remove_file(self.file(id)).map_err(|e| Refusal::failure("removing the task's file", e))
     }
 

@@ -1,7 +1,7 @@
 //! Intervals of measures that are no mean over episodes (ECE, MCE), and of their differences: the bootstrap over episodes.
 
 use crate::error::Result;
-use crate::evaluate::Answer;
+use crate::evaluate::AnsweredEpisode;
 use rand::RngExt;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ impl Tally {
     }
 
     /// Of one episode, with its probabilities sharpened by `temperature`.
-    fn of(answer: &Answer, temperature: f64) -> Result<Tally> {
+    fn of(answer: &AnsweredEpisode, temperature: f64) -> Result<Tally> {
         let way = answer.prediction.way;
         let predictions = Predictions::new(answer.prediction.floored(), answer.labels.clone(), way)?
             .sharpened(temperature)?;
@@ -96,7 +96,7 @@ impl Tally {
 }
 
 /// The tally of every episode.
-pub(super) fn tallies(answers: &[Answer], temperature: f64) -> Result<Vec<Tally>> {
+pub(super) fn tallies(answers: &[AnsweredEpisode], temperature: f64) -> Result<Vec<Tally>> {
     answers.par_iter().map(|answer| Tally::of(answer, temperature)).collect()
 }
 
@@ -153,12 +153,12 @@ mod tests {
 
     /// Episodes of three queries each; the classifier says `confidence` and is right in all but every fourth episode's
     /// first query.
-    fn answers(confidence: f64) -> Vec<Answer> {
+    fn answers(confidence: f64) -> Vec<AnsweredEpisode> {
         (0..40)
             .map(|e| {
                 let p = [confidence, 1.0 - confidence];
                 let prediction = Prediction { probabilities: p.repeat(3), way: 2, latent: None };
-                Answer { prediction, labels: vec![usize::from(e % 4 == 0), 0, 0] }
+                AnsweredEpisode { prediction, labels: vec![usize::from(e % 4 == 0), 0, 0] }
             })
             .collect()
     }

@@ -6,7 +6,7 @@ use crate::checkpoint::{self, Position};
 use crate::config::{Config, DataConfig, TestConfig};
 use crate::episodes::test_spec;
 use crate::error::{Error, Result};
-use crate::evaluate::Answer;
+use crate::evaluate::AnsweredEpisode;
 use crate::phase::{PhaseKind, phases};
 use crate::protocol::{self, TestReport};
 use crate::run::Run;
@@ -28,7 +28,7 @@ pub struct Examined {
     /// What it holds beside the model, in MiB, where it adapts to a task by steps.
     pub extra_memory_mib: Option<f64>,
     /// Its answer to each test episode.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<AnsweredEpisode>,
     /// Name and content of the data tested on.
     data: (String, String),
     episodes: Vec<Episode>,

@@ -9,7 +9,7 @@ use crate::run::device;
 use crate::schedule::rates;
 use crate::synthetic::Drawn;
 use siskin_cpu::{Seconds, time};
-use siskin_methods::{Method, Purpose, Task, TrainsOn};
+use siskin_methods::{Method, Purpose, TaskRows, TrainsOn};
 
 /// Base classes of the timing: those of mini-ImageNet. Their number hardly matters.
 const BASE_CLASSES: usize = 64;
@@ -152,7 +152,7 @@ fn answers(method: &dyn Method, config: &Config) -> Result<[Seconds; 2]> {
     let (support, query) = (rows.select(&drawn.support), rows.select(&drawn.query));
     let labels: Vec<usize> = drawn.support.iter().map(|&row| drawn.labels[row]).collect();
     let task =
-        Task { support: &support, labels: &labels, way, query: &query, index: 0, purpose: Purpose::Test };
+        TaskRows { support: &support, labels: &labels, way, query: &query, index: 0, purpose: Purpose::Test };
     let predict = timed(1, || {
         method.predict(&task)?;
         Ok(())

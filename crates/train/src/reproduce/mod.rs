@@ -20,7 +20,7 @@ mod table;
 pub use cost::{Cost, Times, Timing};
 pub use generate::{PaperConfig, configs};
 pub use paper::{Cell, Column, Measure, PaperRow, PaperTable, table, tables};
-pub use plan::{Order, Plan, PlannedRun, shell_word};
+pub use plan::{Plan, PlanOptions, PlannedRun, shell_word};
 pub use record::{Finished, Record};
 pub use state::State;
 

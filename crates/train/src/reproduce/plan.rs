@@ -11,9 +11,9 @@ use siskin_data::Opener;
 use siskin_methods::MethodName;
 use std::path::{Path, PathBuf};
 
-/// What a person asks for.
+/// Which runs of a table are wanted, and how.
 #[derive(Debug, Clone, Default)]
-pub struct Order {
+pub struct PlanOptions {
     /// Columns, rows or cells; none means all.
     pub only: Vec<String>,
     /// Methods or rows; none means all.
@@ -39,7 +39,7 @@ pub struct Plan {
     pub runs: Vec<PlannedRun>,
     /// Every cell of the table and the place of its run.
     pub cells: Vec<(Cell, usize)>,
-    order: Order,
+    options: PlanOptions,
 }
 
 /// A run of the plan.
@@ -77,13 +77,13 @@ impl PlannedRun {
 }
 
 impl Plan {
-    /// The plan of `order`. Names that do not exist and settings without effect are errors.
-    pub fn new(table: &'static PaperTable, order: Order) -> Result<Plan> {
+    /// The plan of `options`. Names that do not exist and settings without effect are errors.
+    pub fn new(table: &'static PaperTable, options: PlanOptions) -> Result<Plan> {
         let files = configs()?;
         let parsed = files.iter().map(|file| Config::parse(&file.text, &[])).collect::<Result<Vec<_>>>()?;
-        let folder = match order.budget {
-            Some(budget) => order.out.join(format!("budget-{budget}")),
-            None => order.out.clone(),
+        let folder = match options.budget {
+            Some(budget) => options.out.join(format!("budget-{budget}")),
+            None => options.out.clone(),
         };
         let (mut runs, mut cells): (Vec<PlannedRun>, Vec<(Cell, usize)>) = (Vec::new(), Vec::new());
         for cell in table.cells() {
@@ -94,7 +94,7 @@ impl Plan {
             let place = match runs.iter().position(|run| run.name == name) {
                 Some(place) => place,
                 None => {
-                    let config = changed(&files[first].text, &parsed[first], &order)?;
+                    let config = changed(&files[first].text, &parsed[first], &options)?;
                     let (paper, folder) = (parsed[first].clone(), folder.join(&name));
                     runs.push(PlannedRun { name, config, paper, wanted: false, elsewhere: None, folder });
                     runs.len() - 1
@@ -102,7 +102,7 @@ impl Plan {
             };
             cells.push((cell, place));
         }
-        let mut plan = Plan { table, folder, runs, cells, order };
+        let mut plan = Plan { table, folder, runs, cells, options };
         plan.mark_wanted()?;
         plan.take_elsewhere()?;
         plan.check_settings()?;
@@ -120,16 +120,16 @@ impl Plan {
         let cell = self.cells.iter().find(|(_, run)| Some(*run) == place).map_or("", |(cell, _)| &cell.name);
         let mut words = vec!["siskin".into(), "reproduce".into(), self.table.name.clone()];
         words.extend(["--only".into(), cell.into()]);
-        if let Some(budget) = self.order.budget {
+        if let Some(budget) = self.options.budget {
             words.extend(["--budget".into(), budget.to_string()]);
         }
-        let own = self.order.set.iter().filter(|set| is_for(set, &run.paper));
+        let own = self.options.set.iter().filter(|set| is_for(set, &run.paper));
         words.extend(own.flat_map(|set| ["--set".into(), shell_word(set)]));
         if let Some(path) = &run.elsewhere {
             words.extend(["--run".into(), shell_word(&format!("{cell}={}", path.display()))]);
         }
-        if self.order.out != Path::new(Plan::OUT) {
-            words.extend(["--out".into(), shell_word(&self.order.out.display().to_string())]);
+        if self.options.out != Path::new(Plan::OUT) {
+            words.extend(["--out".into(), shell_word(&self.options.out.display().to_string())]);
         }
         words.join(" ")
     }
@@ -143,20 +143,20 @@ impl Plan {
         let rows: Vec<&str> = self.table.rows.iter().map(|row| row.key.as_str()).collect();
         let shown: Vec<&str> = columns.chain(rows.iter().copied()).collect();
         let known: Vec<&str> = shown.iter().copied().chain(cells.iter().map(|c| c.name.as_str())).collect();
-        check_names("column, row or cell", &self.order.only, &known, &shown)?;
+        check_names("column, row or cell", &self.options.only, &known, &shown)?;
         let mut methods: Vec<&str> = self.runs.iter().map(|run| run.paper.method.name()).collect();
         methods.extend(rows);
         methods.sort_unstable();
         methods.dedup();
-        check_names("method or row of this table", &self.order.methods, &methods, &methods)?;
+        check_names("method or row of this table", &self.options.methods, &methods, &methods)?;
         let asked = |names: &[String], of: &[&str]| {
             names.is_empty() || names.iter().any(|name| of.contains(&name.as_str()))
         };
         let wanted: Vec<usize> = (self.cells.iter())
             .filter(|(cell, run)| {
                 let method = self.runs[*run].paper.method.name();
-                asked(&self.order.only, &[&cell.name, cell.row_key(), cell.column_key()])
-                    && asked(&self.order.methods, &[method, cell.row_key()])
+                asked(&self.options.only, &[&cell.name, cell.row_key(), cell.column_key()])
+                    && asked(&self.options.methods, &[method, cell.row_key()])
             })
             .map(|(_, run)| *run)
             .collect();
@@ -170,7 +170,7 @@ impl Plan {
     fn take_elsewhere(&mut self) -> Result<()> {
         let known: Vec<&str> = self.cells.iter().map(|(cell, _)| cell.name.as_str()).collect();
         let mut given = Vec::new();
-        for (name, path) in &self.order.elsewhere {
+        for (name, path) in &self.options.elsewhere {
             let cell = self.cells.iter().find(|(cell, _)| cell.name == *name);
             let (_, run) = cell.ok_or_else(|| unknown("cell", name, &known, &["see --plan"]))?;
             given.push((*run, path.clone()));
@@ -183,7 +183,7 @@ impl Plan {
 
     /// A setting of a method that no wanted run has would be passed over.
     fn check_settings(&self) -> Result<()> {
-        match self.order.set.iter().find(|set| !self.wanted().any(|run| is_for(set, &run.paper))) {
+        match self.options.set.iter().find(|set| !self.wanted().any(|run| is_for(set, &run.paper))) {
             Some(set) => {
                 Err(Error::Config(format!("--set {set} has no effect: no run asked for is by its method")))
             }
@@ -206,11 +206,11 @@ fn is_for(set: &str, config: &Config) -> bool {
 }
 
 /// The paper's config with settings and within the budget. The share of training in which it is validated stays.
-fn changed(text: &str, paper: &Config, order: &Order) -> Result<Config> {
-    let own: Vec<String> = order.set.iter().filter(|set| is_for(set, paper)).cloned().collect();
+fn changed(text: &str, paper: &Config, options: &PlanOptions) -> Result<Config> {
+    let own: Vec<String> = options.set.iter().filter(|set| is_for(set, paper)).cloned().collect();
     let mut config = Config::parse(text, &own)?;
     let whole = config.train.episodes;
-    if let Some(budget) = order.budget.filter(|budget| *budget < whole) {
+    if let Some(budget) = options.budget.filter(|budget| *budget < whole) {
         let share = u128::from(config.train.validate_from) * u128::from(budget) / u128::from(whole);
         config.train.validate_from = u64::try_from(share).unwrap_or(budget);
         config.train.episodes = budget;

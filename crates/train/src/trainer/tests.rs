@@ -4,7 +4,7 @@ use crate::config::Select;
 use crate::episodes::{TrainingEpisode, Validation};
 use siskin_methods::{
     Episode, FeatureEpisode, Features, Images, Notice, Prediction, Rates, Rows, ScalarFit, State, StepReport,
-    Task,
+    TaskRows,
 };
 use std::path::Path;
 
@@ -30,7 +30,7 @@ impl Method for Counter {
     fn embed(&self, _: Images<'_>) -> siskin_methods::Result<Rows> {
         Ok(Rows::Features(Features { values: vec![], rows: 0, dim: 1 }))
     }
-    fn predict(&self, task: &Task<'_>) -> siskin_methods::Result<Prediction> {
+    fn predict(&self, task: &TaskRows<'_>) -> siskin_methods::Result<Prediction> {
         Ok(Prediction { probabilities: vec![], way: task.way, latent: None })
     }
     fn scalars(&self) -> Vec<(String, f64)> {
@@ -389,7 +389,7 @@ impl Method for Dying {
     fn embed(&self, _: Images<'_>) -> siskin_methods::Result<Rows> {
         Ok(Rows::Features(Features { values: vec![], rows: 0, dim: 1 }))
     }
-    fn predict(&self, task: &Task<'_>) -> siskin_methods::Result<Prediction> {
+    fn predict(&self, task: &TaskRows<'_>) -> siskin_methods::Result<Prediction> {
         Ok(Prediction { probabilities: vec![], way: task.way, latent: None })
     }
     fn notice(&self) -> Option<Notice> {

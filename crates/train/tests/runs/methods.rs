@@ -6,7 +6,7 @@ use siskin_calib::mean_interval95;
 use siskin_data::SplitName;
 use siskin_methods::MethodName;
 use siskin_train::config::Config;
-use siskin_train::evaluate::Answer;
+use siskin_train::evaluate::AnsweredEpisode;
 use siskin_train::run::{Run, new_method};
 use siskin_train::under_test::ModelUnderTest;
 use siskin_train::{Error, calibration, protocol};
@@ -154,7 +154,7 @@ impl Case {
 
 /// The accuracy of each test episode.
 fn accuracies(model: &ModelUnderTest) -> Vec<f64> {
-    protocol::answers(model, SplitName::Test, 1).unwrap().iter().map(Answer::accuracy).collect()
+    protocol::answers(model, SplitName::Test, 1).unwrap().iter().map(AnsweredEpisode::accuracy).collect()
 }
 
 /// Processor time of this thread; zero where the system does not tell.

@@ -195,7 +195,7 @@ fn best_start(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::Inference;
+    use super::super::super::EvidenceBound;
     use super::*;
     use crate::kernels::{AnyForm, Kernel, Rbf};
     use crate::testing::{normal, slope};
@@ -206,12 +206,12 @@ mod tests {
     /// Every objective, and how far its slope may be from differences. The last three are stationary only so far: the collapsed
     /// sweeps and one-vs-each rest at a small gain, whose square root their slopes are off by; the direct bound has integrals
     /// good to 1e-5 besides.
-    const OBJECTIVES: [(Likelihood, Inference, f64); 5] = [
-        (Likelihood::Gaussian, Inference::Collapsed, 1e-7),
-        (Likelihood::Softmax, Inference::Collapsed, 1e-7),
-        (Likelihood::LogisticSoftmax, Inference::Collapsed, 1e-3),
-        (Likelihood::LogisticSoftmax, Inference::Direct, 1e-3),
-        (Likelihood::OneVsEach, Inference::Collapsed, 1e-3),
+    const OBJECTIVES: [(Likelihood, EvidenceBound, f64); 5] = [
+        (Likelihood::Gaussian, EvidenceBound::Collapsed, 1e-7),
+        (Likelihood::Softmax, EvidenceBound::Collapsed, 1e-7),
+        (Likelihood::LogisticSoftmax, EvidenceBound::Collapsed, 1e-3),
+        (Likelihood::LogisticSoftmax, EvidenceBound::Direct, 1e-3),
+        (Likelihood::OneVsEach, EvidenceBound::Collapsed, 1e-3),
     ];
 
     /// Value and slope at u once q(F), which one evaluation leaves to the next, has come to rest.
@@ -237,9 +237,9 @@ mod tests {
         ) {
             let x = normal(&mut ChaCha8Rng::seed_from_u64(seed), n, 2);
             let y: Vec<usize> = (0..n).map(|i| i % 3).collect();
-            for (likelihood, inference, tolerance) in OBJECTIVES {
+            for (likelihood, bound, tolerance) in OBJECTIVES {
                 for name in ["rbf", "cosine", "poly2"] {
-                    let settings = GpClassifier { likelihood, inference, tau, prior_mean, ..Default::default() };
+                    let settings = GpClassifier { likelihood, bound, tau, prior_mean, ..Default::default() };
                     let kernel = Kernel::new(AnyForm::named(name).unwrap());
                     let kernel = if per_class { kernel.scale_per_class(3) } else { kernel };
                     let parameters = Parameters::new(&settings, kernel);
@@ -259,7 +259,7 @@ mod tests {
                         let got = at_rest(&problem, &u).1[i];
                         prop_assert!(
                             (got - want).abs() < tolerance * (1.0 + want.abs()),
-                            "{likelihood:?} {inference:?} {name} {i}: {got} and {want}"
+                            "{likelihood:?} {bound:?} {name} {i}: {got} and {want}"
                         );
                     }
                 }
@@ -267,13 +267,13 @@ mod tests {
         }
     }
 
-    /// What an evaluation finds does not depend on those before it, in either inference.
+    /// What an evaluation finds does not depend on those before it, with either bound.
     #[test]
     fn the_bound_has_no_memory() {
         let x = normal(&mut ChaCha8Rng::seed_from_u64(4), 24, 2);
         let y: Vec<usize> = (0..24).map(|i| i % 3).collect();
-        for inference in [Inference::Collapsed, Inference::Direct] {
-            let settings = GpClassifier { inference, ..Default::default() };
+        for bound in [EvidenceBound::Collapsed, EvidenceBound::Direct] {
+            let settings = GpClassifier { bound, ..Default::default() };
             let new = || Problem {
                 settings: &settings,
                 parameters: Parameters::new(&settings, Kernel::new(Rbf)),
@@ -285,9 +285,9 @@ mod tests {
             let problem = new();
             problem.evaluate(&there).unwrap();
             let (value2, slope2) = problem.evaluate(&here).unwrap();
-            assert!((value - value2).abs() < 1e-6, "{inference:?}: {value} {value2}");
+            assert!((value - value2).abs() < 1e-6, "{bound:?}: {value} {value2}");
             for (one, two) in slope.iter().zip(&slope2) {
-                assert!((one - two).abs() < 5e-4, "{inference:?}: {slope:?} {slope2:?}");
+                assert!((one - two).abs() < 5e-4, "{bound:?}: {slope:?} {slope2:?}");
             }
             assert_eq!(problem.memory.borrow().unrested, 0);
         }

@@ -15,7 +15,7 @@ use super::{Found, Points, evidence, nothing_evaluated};
 use crate::gaussian::Sites;
 use crate::inference::go_on;
 use crate::posterior::Latent;
-use crate::quadrature::Precision;
+use crate::quadrature::Resolution;
 use crate::{Hyper, Result, Support};
 
 /// The first and the last step of the search, in logarithms.
@@ -115,7 +115,7 @@ impl<'a> Problem<'a> {
         let spread = SPREADS[spread];
         let (mut loss, mut any, mut points) = (0.0, 0.0, 0.0);
         for (latent, fold) in latents.iter().zip(self.folds) {
-            let probs = latent.clone().narrowed(spread).probs(Precision::Fast)?;
+            let probs = latent.clone().narrowed(spread).probs(Resolution::Fast)?;
             for (i, &y) in fold.held.y.iter().enumerate() {
                 let cost = |c: usize| -probs[(i, c)].max(SMALLEST).ln();
                 let mut costs: Vec<f64> = (0..probs.ncols()).map(cost).collect();

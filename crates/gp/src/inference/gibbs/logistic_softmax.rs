@@ -7,7 +7,7 @@ use crate::likelihoods::softmax;
 use crate::linalg::{dot, sum_any_order};
 use crate::polya_gamma::PolyaGamma;
 use crate::posterior::Latent;
-use crate::quadrature::Precision;
+use crate::quadrature::Resolution;
 use crate::quadrature::log_sigmoid::e_log_sigmoid;
 use crate::quadrature::probabilities::Predictive;
 use crate::special::log_sigmoid;
@@ -176,10 +176,10 @@ impl LogisticSoftmaxGibbs {
     }
 
     /// `p(y | Y) = 1/S sum_chains E p(y | x)` by deterministic quadrature, [Q, C].
-    pub fn probabilities(&self, query: &Query, precision: Precision) -> Result<Mat<f64>> {
+    pub fn probabilities(&self, query: &Query, resolution: Resolution) -> Result<Mat<f64>> {
         let query = query.standardise(&self.task)?;
         let (q, c) = (query.points(), self.task.classes());
-        let mut predictive = Predictive::new(precision);
+        let mut predictive = Predictive::new(resolution);
         let mut out = Mat::zeros(q, c);
         let mut p = vec![0.0; c];
         for chain in &self.chains {
@@ -281,7 +281,7 @@ impl LogisticSoftmaxGibbs {
                         (latent.dmean[(i, j)], latent.dvar[(i, j)]) = (e.dmean, e.dspread);
                         continue;
                     }
-                    let e = e_log_sigmoid(latent.mean[(i, j)], latent.var[(i, j)], Precision::Standard)?;
+                    let e = e_log_sigmoid(latent.mean[(i, j)], latent.var[(i, j)], Resolution::Standard)?;
                     scores[(i, j)] += e.value / self.chains.len() as f64;
                     latent.dmean[(i, j)] = e.dmu;
                     latent.dvar[(i, j)] = e.dv;

@@ -11,7 +11,7 @@ use crate::likelihoods::softmax;
 use crate::linalg::{dot, mul_vec, product};
 use crate::polya_gamma::PolyaGamma;
 use crate::posterior::Latent;
-use crate::quadrature::Precision;
+use crate::quadrature::Resolution;
 use crate::quadrature::log_sigmoid::e_log_sigmoid;
 use crate::{Gradient, Query, QueryGradient, Result, Standard, Task};
 use faer::Mat;
@@ -293,7 +293,7 @@ impl ChainLatent {
                     let e = hermite_log_sigmoid(m, v);
                     (e.dmean, e.dspread)
                 } else {
-                    let e = e_log_sigmoid(m, v, Precision::Standard)?;
+                    let e = e_log_sigmoid(m, v, Resolution::Standard)?;
                     (e.dmu, e.dv)
                 };
                 let (dm, dv) = (weight * bar[(i, k)] * dm, weight * bar[(i, k)] * dv);

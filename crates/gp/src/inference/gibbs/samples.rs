@@ -2,7 +2,7 @@
 
 use super::{Chains, LogisticSoftmaxGibbs, OneVsEachGibbs};
 use crate::posterior::Latent;
-use crate::quadrature::Precision;
+use crate::quadrature::Resolution;
 use crate::{Gradient, Query, QueryGradient, Result, Task};
 use faer::Mat;
 
@@ -58,9 +58,9 @@ impl Samples {
     }
 
     /// For logistic-softmax `E p(y | x)`; one-vs-each is no distribution over labels and has the published ones only.
-    pub(crate) fn probs(&self, query: &Query, precision: Precision) -> Result<Mat<f64>> {
+    pub(crate) fn probs(&self, query: &Query, resolution: Resolution) -> Result<Mat<f64>> {
         match self {
-            Samples::LogisticSoftmax(gibbs) => gibbs.probabilities(query, precision),
+            Samples::LogisticSoftmax(gibbs) => gibbs.probabilities(query, resolution),
             Samples::OneVsEach(gibbs) => gibbs.published_probabilities(query),
         }
     }

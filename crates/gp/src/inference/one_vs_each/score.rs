@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::linalg::sum_any_order;
-use crate::quadrature::{Precision, log_sigmoid::e_log_sigmoid};
+use crate::quadrature::{Resolution, log_sigmoid::e_log_sigmoid};
 use faer::Mat;
 
 /// Mean and variance of `x_k - x_c`: `m_k - m_c` and `V_kk + V_cc - 2 V_kc`.
@@ -19,7 +19,7 @@ pub(crate) fn scores(mean: &[f64], cov: &Mat<f64>) -> Result<Vec<f64>> {
                 .filter(|&c| c != k)
                 .map(|c| {
                     let (m, v) = difference(mean, cov, k, c);
-                    Ok(e_log_sigmoid(m, v, Precision::Standard)?.value)
+                    Ok(e_log_sigmoid(m, v, Resolution::Standard)?.value)
                 })
                 .collect::<Result<Vec<f64>>>()?;
             Ok(sum_any_order(&mut terms))

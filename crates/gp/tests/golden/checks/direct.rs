@@ -5,7 +5,7 @@ use serde::Deserialize;
 use siskin_gp::inference::mean_field::Stop;
 use siskin_gp::inference::natural::NaturalOptions;
 use siskin_gp::objective::{direct, natural_bound};
-use siskin_gp::quadrature::Precision;
+use siskin_gp::quadrature::Resolution;
 
 use super::arrays::{flat, matrix, tolerance};
 use super::collapsed::Unrolled;
@@ -73,11 +73,11 @@ pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
             report.case(&format!("tight_bounds {i} {kind} direct T={}", want.T), |case| {
                 let Some(task) = case.try_run("task", entry.problem.task()) else { return };
                 let err = &want.float64_ref_err;
-                for (what, precision, tol) in [
-                    ("standard", Precision::Standard, tolerance(tol.direct_abs, err.direct_standard)),
-                    ("fine", Precision::Fine, tolerance(tol.direct_fine_abs, err.direct_fine)),
+                for (what, resolution, tol) in [
+                    ("standard", Resolution::Standard, tolerance(tol.direct_abs, err.direct_standard)),
+                    ("fine", Resolution::Fine, tolerance(tol.direct_fine_abs, err.direct_fine)),
                 ] {
-                    let Some(got) = case.try_run(what, direct(&task, Stop::Steps(want.T), precision)) else {
+                    let Some(got) = case.try_run(what, direct(&task, Stop::Steps(want.T), resolution)) else {
                         return;
                     };
                     case.abs(what, &[got.value], &[want.direct], tol);
@@ -85,15 +85,16 @@ pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
             });
         }
         for want in entry.gradients.iter().filter(|g| g.objective == "direct") {
-            for (precision, value, slope) in [
-                (Precision::Standard, tol.direct_abs, tol.grad_direct_rel),
-                (Precision::Fine, tol.direct_fine_abs, tol.grad_direct_fine_rel),
+            for (resolution, value, slope) in [
+                (Resolution::Standard, tol.direct_abs, tol.grad_direct_rel),
+                (Resolution::Fine, tol.direct_fine_abs, tol.grad_direct_fine_rel),
             ] {
                 report.case(
-                    &format!("tight_bounds {i} {kind} direct gradient T={} {precision:?}", want.T),
+                    &format!("tight_bounds {i} {kind} direct gradient T={} {resolution:?}", want.T),
                     |case| {
                         let Some(task) = case.try_run("task", entry.problem.task()) else { return };
-                        let Some(got) = case.try_run("direct", direct(&task, Stop::Steps(want.T), precision))
+                        let Some(got) =
+                            case.try_run("direct", direct(&task, Stop::Steps(want.T), resolution))
                         else {
                             return;
                         };
@@ -114,7 +115,7 @@ pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
 
 fn ascent(case: &mut Case, problem: &Problem, want: &Ascent, tol: &Tol) {
     let Some(task) = case.try_run("task", problem.task()) else { return };
-    let options = NaturalOptions { max_steps: 5000, tolerance: 1e-9, precision: Precision::Fine };
+    let options = NaturalOptions { max_steps: 5000, tolerance: 1e-9, resolution: Resolution::Fine };
     let Some((got, fit)) = case.try_run("ascent", natural_bound(&task, options)) else { return };
     case.holds("converged", fit.converged);
     case.abs("value", &[got.value], &[want.value], tol.ascent_value_abs);

@@ -1,7 +1,7 @@
 //! The integrals of `tight_bounds.json`: `e_log_Z` and `e_log_sigmoid`.
 
 use serde::Deserialize;
-use siskin_gp::quadrature::{Precision, log_sigmoid::e_log_sigmoid, log_z::LogZ};
+use siskin_gp::quadrature::{Resolution, log_sigmoid::e_log_sigmoid, log_z::LogZ};
 
 use super::report::Report;
 
@@ -43,13 +43,13 @@ pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     for (i, want) in file.e_log_Z.iter().enumerate() {
         // The stated tolerance is for the standard rule; the golden rule must be right to the rounding of f64.
-        for (precision, value_tol, grad_tol) in [
-            (Precision::Standard, file.tol.e_log_Z_abs, file.tol.e_log_Z_grad_abs),
-            (Precision::Golden, 1e-11, 1e-12),
+        for (resolution, value_tol, grad_tol) in [
+            (Resolution::Standard, file.tol.e_log_Z_abs, file.tol.e_log_Z_grad_abs),
+            (Resolution::Golden, 1e-11, 1e-12),
         ] {
-            report.case(&format!("E log Z {i} C={} {precision:?}", want.mu.len()), |case| {
+            report.case(&format!("E log Z {i} C={} {resolution:?}", want.mu.len()), |case| {
                 let (mut dmu, mut dv) = (vec![0.0; want.mu.len()], vec![0.0; want.mu.len()]);
-                let got = LogZ::new(precision).eval(&want.mu, &want.v, &mut dmu, &mut dv);
+                let got = LogZ::new(resolution).eval(&want.mu, &want.v, &mut dmu, &mut dv);
                 let Some(value) = case.try_run("E log Z", got) else { return };
                 case.abs("E log Z", &[value], &[want.value], value_tol);
                 case.abs("d/dmu", &dmu, &want.dmu, grad_tol);
@@ -59,7 +59,7 @@ pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     }
     for want in &file.e_log_sigmoid {
         report.case(&format!("E log sigma mu={} v={}", want.mu, want.v), |case| {
-            let Some(got) = case.try_run("E log sigma", e_log_sigmoid(want.mu, want.v, Precision::Standard))
+            let Some(got) = case.try_run("E log sigma", e_log_sigmoid(want.mu, want.v, Resolution::Standard))
             else {
                 return;
             };

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use siskin_gp::inference::mean_field::{Fit, Start, Stop, infer};
 use siskin_gp::kernels::{Cosine, Kernel};
 use siskin_gp::posterior::{Blocks, Latent};
-use siskin_gp::quadrature::Precision;
+use siskin_gp::quadrature::Resolution;
 use siskin_gp::{Query, Task};
 
 use super::arrays::{flat, matrix, tolerance};
@@ -97,7 +97,7 @@ fn one(case: &mut Case, want: &Want, kernel: &Kernel, tol: &Tol) {
             kss: k_star_star,
             astar: mean(m),
         })?;
-        let probs = latent.probs(Precision::Standard)?;
+        let probs = latent.probs(Resolution::Standard)?;
         Ok((fit, latent, probs))
     };
     let Some((fit, latent, probs)) = case.try_run("pipeline", run()) else { return };

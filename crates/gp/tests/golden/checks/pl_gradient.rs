@@ -4,7 +4,7 @@ use serde::Deserialize;
 use siskin_gp::inference::mean_field::{Start, Stop, Updates, infer};
 use siskin_gp::objective::predictive;
 use siskin_gp::posterior::{Blocks, Latent};
-use siskin_gp::quadrature::Precision;
+use siskin_gp::quadrature::Resolution;
 use siskin_gp::{Labelled, Query, QueryGradient, Task};
 
 use super::arrays::{Tol, flat, flat_all, matrix};
@@ -34,7 +34,7 @@ impl Episode {
 
     fn loss(&self, task: &Task, order: Updates, steps: usize) -> siskin_gp::Result<QueryGradient> {
         let (query, y) = (&self.query(), &self.ystar[..]);
-        predictive(task, Labelled { query, y }, order, &Start::Prior, Stop::Steps(steps), Precision::Fine)
+        predictive(task, Labelled { query, y }, order, &Start::Prior, Stop::Steps(steps), Resolution::Fine)
     }
 }
 
@@ -142,7 +142,7 @@ pub fn check_tight(text: &str, report: &mut Report) -> Result<(), serde_json::Er
             let Some(got) = case.try_run("latent", latent(&task, &episode.query(), want.T)) else { return };
             case.rel("latent mean", &flat(&got.mean), &flat(&matrix(&want.latent_mean)), tol.state_rel);
             case.rel("latent var", &flat(&got.var), &flat(&matrix(&want.latent_var)), tol.state_rel);
-            let Some(p) = case.try_run("probabilities", got.probs(Precision::Fine)) else { return };
+            let Some(p) = case.try_run("probabilities", got.probs(Resolution::Fine)) else { return };
             case.abs("probabilities", &flat(&p), &flat(&matrix(&want.probs)), PROBS_ABS);
         });
     }

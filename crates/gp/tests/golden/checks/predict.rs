@@ -5,7 +5,7 @@ use serde::Deserialize;
 use siskin_gp::inference::mean_field::{Start, Stop, infer};
 use siskin_gp::posterior::Blocks;
 use siskin_gp::quadrature::{
-    Precision,
+    Resolution,
     probabilities::{Jacobian, Predictive},
 };
 use siskin_gp::{Query, Task};
@@ -73,18 +73,18 @@ struct LatentErrors {
 
 pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
-    let rules = [(Precision::Standard, file.tol.standard_abs), (Precision::Fine, file.tol.fine_abs)];
+    let rules = [(Resolution::Standard, file.tol.standard_abs), (Resolution::Fine, file.tol.fine_abs)];
     for (i, want) in file.probabilities.iter().enumerate() {
-        for (precision, tol) in rules {
-            report.case(&format!("predict {i} C={} {precision:?}", want.m.len()), |case| {
+        for (resolution, tol) in rules {
+            report.case(&format!("predict {i} C={} {resolution:?}", want.m.len()), |case| {
                 let mut p = vec![0.0; want.m.len()];
                 let mut jacobian = Jacobian::default();
                 let got =
-                    Predictive::new(precision).probs_and_jacobian(&want.m, &want.s2, &mut p, &mut jacobian);
+                    Predictive::new(resolution).probs_and_jacobian(&want.m, &want.s2, &mut p, &mut jacobian);
                 if case.try_run("p", got).is_some() {
                     case.abs("p", &p, &want.p, tol);
                     // Derivatives amplify the error of the rule; a loss that needs them takes the fine one.
-                    if precision == Precision::Fine {
+                    if resolution == Resolution::Fine {
                         case.abs("dp/dm", &jacobian.dm, &flat(&matrix(&want.dp_dm)), tol);
                         case.abs("dp/ds2", &jacobian.ds2, &flat(&matrix(&want.dp_ds2)), tol);
                     }
@@ -93,10 +93,10 @@ pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
         }
     }
     for (i, want) in file.edge.iter().enumerate() {
-        for (precision, tol) in rules {
-            report.case(&format!("predict edge {i} {precision:?}"), |case| {
+        for (resolution, tol) in rules {
+            report.case(&format!("predict edge {i} {resolution:?}"), |case| {
                 let mut p = vec![0.0; want.m.len()];
-                if case.try_run("p", Predictive::new(precision).probs(&want.m, &want.s2, &mut p)).is_some() {
+                if case.try_run("p", Predictive::new(resolution).probs(&want.m, &want.s2, &mut p)).is_some() {
                     case.abs("p", &p, &want.p, tol);
                 }
             });
@@ -125,8 +125,8 @@ fn latent(case: &mut Case, want: &LatentCase, tol: &Tol) {
     let err = &want.float64_ref_err;
     case.rel("mean", &flat(&got.mean), &flat(&matrix(&want.mean_f)), tolerance(tol.latent_rel, err.mean));
     case.rel("variance", &flat(&got.var), &flat(&matrix(&want.var_f)), tolerance(tol.latent_rel, err.var));
-    for (precision, tol) in [(Precision::Standard, tol.standard_abs), (Precision::Fine, tol.fine_abs)] {
-        if let Some(p) = case.try_run("probabilities", got.probs(precision)) {
+    for (resolution, tol) in [(Resolution::Standard, tol.standard_abs), (Resolution::Fine, tol.fine_abs)] {
+        if let Some(p) = case.try_run("probabilities", got.probs(resolution)) {
             case.abs("probabilities", &flat(&p), &flat(&matrix(&want.probs)), tol);
         }
     }

@@ -8,7 +8,9 @@ use crate::error::{Error, Result};
 use crate::gp::deep_kernel::{GpHead, Residual, matrix, row_major};
 use crate::shared::notice;
 use crate::shared::state::State;
-use crate::{Episode, Features, GaussianProcess, LatentGaussians, Notice, Prediction, Purpose, Task, select};
+use crate::{
+    Episode, Features, GaussianProcess, LatentGaussians, Notice, Prediction, Purpose, TaskRows, select,
+};
 use faer::Mat;
 use siskin_gp::inference::Inference;
 use siskin_gp::inference::mean_field::{Stop, Updates};
@@ -16,7 +18,7 @@ use siskin_gp::inference::natural::NaturalOptions;
 use siskin_gp::inference::released::ReleasedPosterior;
 use siskin_gp::kernels::Kernel;
 use siskin_gp::objective::{Objective, released_predictive::ReleasedEpisode};
-use siskin_gp::quadrature::Precision;
+use siskin_gp::quadrature::Resolution;
 use siskin_gp::{Hyper, Support};
 use siskin_nn::HeadLoss;
 
@@ -60,17 +62,17 @@ impl CdktHead {
             (O::Elbo, I::Paper) => elbo(Updates::Paper, Updates::Joint),
             (O::Elbo, I::Joint) => elbo(Updates::Joint, Updates::Joint),
             (O::Elbo, I::Collapsed) => Ok(Objective::Collapsed(Stop::Steps(steps))),
-            (O::Direct, I::Collapsed) => Ok(Objective::Direct { steps, precision: Precision::Standard }),
+            (O::Direct, I::Collapsed) => Ok(Objective::Direct { steps, resolution: Resolution::Standard }),
             (O::Direct, I::Natural) => Ok(Objective::Natural(NaturalOptions {
                 max_steps: steps,
                 tolerance: 0.0,
-                precision: Precision::Fast,
+                resolution: Resolution::Fast,
             })),
             (O::Predictive, I::Paper | I::Joint | I::Collapsed) => Ok(Objective::Predictive {
                 order: order(self.config.inference),
                 stop: Stop::Steps(steps),
                 support: support.to_vec(),
-                precision: Precision::Fine,
+                resolution: Resolution::Fine,
             }),
             (O::Released, I::Paper) => {
                 let (carry, draw) = self.carried.next(self.seed, points, way);
@@ -198,8 +200,8 @@ impl GpHead for CdktHead {
         Ok(HeadLoss { loss: -answer.value / points, dfeatures, dhyper, accuracy: None })
     }
 
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
-        let &Task { labels, way, .. } = task;
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
+        let &TaskRows { labels, way, .. } = task;
         for (key, slots) in
             [("cdkt.output_scale", self.config.output_scale), ("cdkt.kernel_shape", self.config.kernel_shape)]
         {
@@ -215,7 +217,7 @@ impl GpHead for CdktHead {
             }
             _ => inference.posterior(&support.task()?)?.latent(&query)?,
         };
-        let probabilities = row_major(&latent.probs(Precision::Standard)?);
+        let probabilities = row_major(&latent.probs(Resolution::Standard)?);
         let latent = LatentGaussians {
             mean: row_major(&latent.mean),
             variance: row_major(&latent.var),
@@ -277,7 +279,7 @@ pub fn probabilities(latent: &LatentGaussians, way: usize, tau: f64) -> Result<V
     let table = |values: &[f64]| Mat::from_fn(rows, way, |q, c| values[q * way + c]);
     let (mean, var) = (table(&latent.mean), table(&latent.variance));
     let latent = siskin_gp::posterior::Latent::independent(mean, var, tau);
-    Ok(row_major(&latent.probs(Precision::Fast)?))
+    Ok(row_major(&latent.probs(Resolution::Fast)?))
 }
 
 #[cfg(test)]
@@ -323,7 +325,7 @@ mod tests {
 
     fn answer(settings: &CdktSettings, purpose: Purpose) -> Vec<f64> {
         let (support, query, purpose) = small_task(purpose);
-        let task = Task { support: &support, labels: &[0, 1], way: 2, query: &query, index: 4, purpose };
+        let task = TaskRows { support: &support, labels: &[0, 1], way: 2, query: &query, index: 4, purpose };
         CdktHead::new(settings, 2, 9).unwrap().predict(&task).unwrap().probabilities
     }
 

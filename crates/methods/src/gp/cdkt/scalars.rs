@@ -28,16 +28,16 @@ pub struct Learned {
     pub by: Parametrisation,
 }
 
-/// Bounds that no scalar passes: (name, least, largest).
-type Bound = (&'static str, f64, f64);
-const SCALE: Bound = ("output_scale", 1e-3, 1e4);
+/// Limits that no scalar passes: (name, least, largest).
+type Limits = (&'static str, f64, f64);
+const SCALE: Limits = ("output_scale", 1e-3, 1e4);
 /// Features have length 1, so that distances are at most 2: shorter lengths make the kernel matrix the identity.
-const LENGTH: Bound = ("kernel_shape", 0.1, 20.0);
-const SHAPE: Bound = ("kernel_shape", 1e-4, 1e4);
-const MEAN: Bound = ("prior_mean", -1e3, 1e3);
+const LENGTH: Limits = ("kernel_shape", 0.1, 20.0);
+const SHAPE: Limits = ("kernel_shape", 1e-4, 1e4);
+const MEAN: Limits = ("prior_mean", -1e3, 1e3);
 /// The mean in prior deviations.
-const RELATIVE_MEAN: Bound = ("prior_mean", -50.0, 50.0);
-const TAU: Bound = ("tau", 1e-3, 1e2);
+const RELATIVE_MEAN: Limits = ("prior_mean", -50.0, 50.0);
+const TAU: Limits = ("tau", 1e-3, 1e2);
 
 impl Learned {
     /// Output scales, the shapes of the kernel, then the mean and log tau where they are learned.
@@ -106,9 +106,9 @@ impl Learned {
     }
 
     /// Least and largest value of each packed number, with its name.
-    pub fn bounds(self, hyper: &Hyper) -> Vec<Bound> {
+    pub fn bounds(self, hyper: &Hyper) -> Vec<Limits> {
         let stationary = hyper.kernel.form.is_stationary();
-        let positive = |(name, low, high): Bound| match self.by {
+        let positive = |(name, low, high): Limits| match self.by {
             Parametrisation::Softplus => (name, raw_of(low), raw_of(high)),
             Parametrisation::Log => (name, low.ln(), high.ln()),
         };

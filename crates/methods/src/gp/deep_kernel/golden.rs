@@ -4,13 +4,13 @@
 use super::{matrix, row_major};
 use crate::shared::golden::{Golden, assert_close};
 use faer::Mat;
-use siskin_gp::kernels::{Cosine, Features, Kernel, KernelGradient};
+use siskin_gp::kernels::{Cosine, Kernel, KernelFeatures, KernelGradient};
 use siskin_gp::{Gradient, Query, QueryGradient, Task};
 
 pub(crate) struct CosineEpisode {
     kernel: Kernel,
     table: crate::Features,
-    features: Features,
+    features: KernelFeatures,
     labels: Vec<usize>,
     support: Vec<usize>,
     query: Vec<usize>,
@@ -32,7 +32,7 @@ impl CosineEpisode {
         }
     }
 
-    fn select(&self, rows: &[usize]) -> Features {
+    fn select(&self, rows: &[usize]) -> KernelFeatures {
         self.kernel.features(matrix(&crate::select(&self.table, rows))).unwrap()
     }
 

@@ -23,7 +23,7 @@ use crate::shared::notice;
 use crate::shared::state::State;
 use crate::{
     Episode, FeatureEpisode, Features, GaussianProcess, Images, Method, Notice, Prediction, Rates, Rows,
-    ScalarFit, Setup, StepReport, Task,
+    ScalarFit, Setup, StepReport, TaskRows,
 };
 use serde::{Deserialize, Serialize};
 use siskin_nn::{HeadLoss, Network, Step};
@@ -113,7 +113,7 @@ pub trait GpHead: Clone + Send + Sync {
     }
 
     /// See [`Method::predict`].
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction>;
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction>;
 
     /// See [`Method::gaussian_process`].
     fn gaussian_process(&self) -> Option<GaussianProcess> {
@@ -222,7 +222,7 @@ impl<H: GpHead> Method for DeepKernel<H> {
         Ok(Rows::Features(self.head.embed(self.network.features(images)?)?))
     }
 
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         self.head.predict(task)
     }
 

@@ -6,7 +6,7 @@ use super::{GpHead, matrix, row_major};
 use crate::error::Result;
 use crate::settings::Check;
 use crate::shared::state::State;
-use crate::{Episode, Error, Features, Prediction, Purpose, Task};
+use crate::{Episode, Error, Features, Prediction, Purpose, TaskRows};
 use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 use siskin_gp::inference::Inference;
@@ -14,7 +14,7 @@ use siskin_gp::inference::gibbs::{Chains, SampledLikelihood, Sampler};
 use siskin_gp::kernels::{Cosine, Kernel, softplus_slope};
 use siskin_gp::objective::Objective;
 use siskin_gp::posterior::Posterior;
-use siskin_gp::quadrature::Precision;
+use siskin_gp::quadrature::Resolution;
 use siskin_gp::{Hyper, Query, Support};
 use siskin_nn::HeadLoss;
 use siskin_random::stream;
@@ -96,7 +96,7 @@ impl SampledHead {
     fn probabilities(&self, sampled: &Posterior, query: &Query, way: usize) -> Result<Vec<f64>> {
         let mut p = row_major(&match self.sampling.probabilities {
             SampledProbabilities::Published => sampled.published_probs(query)?,
-            SampledProbabilities::Expected => sampled.probs(query, Precision::Standard)?,
+            SampledProbabilities::Expected => sampled.probs(query, Resolution::Standard)?,
         });
         // The integrals are right to 1e-7 each; their sum is made 1 to rounding.
         for row in p.chunks_exact_mut(way) {
@@ -147,8 +147,8 @@ impl GpHead for SampledHead {
     }
 
     /// The random numbers belong to the support: the same episode is always answered in the same way.
-    fn predict(&self, task: &Task<'_>) -> Result<Prediction> {
-        let &Task { labels, way, .. } = task;
+    fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
+        let &TaskRows { labels, way, .. } = task;
         let (support, query) = (task.support.features()?, task.query.features()?);
         let sweeps = match task.purpose {
             Purpose::Selection if self.sampling.select_as_trained => self.sampling.sweeps,
@@ -301,7 +301,7 @@ mod tests {
                 (head.sampling.test_sweeps, head.sampling.select_as_trained) =
                     (test_sweeps, select_as_trained);
                 let task =
-                    Task { support: &support, labels: &[0, 1], way: 2, query: &query, index: 0, purpose };
+                    TaskRows { support: &support, labels: &[0, 1], way: 2, query: &query, index: 0, purpose };
                 head.predict(&task).unwrap().probabilities
             };
             // Training has one sweep.
@@ -322,7 +322,7 @@ mod tests {
             let query = Rows::Features(query.clone());
             let answer = |support: &Features| {
                 let support = &Rows::Features(support.clone());
-                head.predict(&Task {
+                head.predict(&TaskRows {
                     support,
                     labels: &[0, 1],
                     way: 2,

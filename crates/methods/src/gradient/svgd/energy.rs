@@ -22,7 +22,7 @@ pub enum Prior {
 const GAMMA_RATE: f64 = 0.1;
 
 /// The prior's precision of the weights is `lambda^power`; without lambda it is 1.
-struct Precision {
+struct LambdaTerms {
     power: f64,
     /// Terms of log lambda in -log p: `-count power / 2 log lambda - jacobian log lambda`.
     jacobian: f64,
@@ -30,11 +30,11 @@ struct Precision {
 
 impl Prior {
     /// Nothing where the weights have precision 1.
-    fn precision(self) -> Option<Precision> {
+    fn precision(self) -> Option<LambdaTerms> {
         match self {
             Prior::StandardNormal | Prior::ReleasedStandardNormal => None,
-            Prior::Hierarchical => Some(Precision { power: 1.0, jacobian: 1.0 }),
-            Prior::ReleasedHierarchical => Some(Precision { power: 2.0, jacobian: 0.0 }),
+            Prior::Hierarchical => Some(LambdaTerms { power: 1.0, jacobian: 1.0 }),
+            Prior::ReleasedHierarchical => Some(LambdaTerms { power: 2.0, jacobian: 0.0 }),
         }
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn log_prior(shape: &Shape, particle: &[f64]) -> f64 {
     };
     match shape.prior.precision() {
         None => gaussian(1.0),
-        Some(Precision { power, jacobian }) => {
+        Some(LambdaTerms { power, jacobian }) => {
             let log_lambda = particle[count];
             let gamma = GAMMA_RATE.ln() - GAMMA_RATE * log_lambda.exp();
             gaussian((power * log_lambda).exp()) + gamma + jacobian * log_lambda
@@ -66,7 +66,7 @@ pub(crate) fn energy_gradient(shape: &Shape, particle: &[f64], points: Points<'_
     let count = shape.weights();
     let precision = weight_precision(shape, particle);
     g[..count].iter_mut().zip(particle).for_each(|(g, w)| *g += precision * w);
-    if let Some(Precision { power, jacobian }) = shape.prior.precision() {
+    if let Some(LambdaTerms { power, jacobian }) = shape.prior.precision() {
         let squares: f64 = particle[..count].iter().map(|w| w * w).sum();
         let half = 0.5 * power;
         g[count] =
@@ -105,7 +105,7 @@ pub(super) fn energy_second(
     let precision = weight_precision(shape, particle);
     let (w, v_w) = (&particle[..count], &v[..count]);
     dparticle[..count].iter_mut().zip(v_w).for_each(|(d, v)| *d += precision * v);
-    if let Some(Precision { power, .. }) = shape.prior.precision() {
+    if let Some(LambdaTerms { power, .. }) = shape.prior.precision() {
         let alpha = v[count];
         let squares: f64 = w.iter().map(|w| w * w).sum();
         let inner: f64 = w.iter().zip(v_w).map(|(w, v)| w * v).sum();

@@ -1,8 +1,8 @@
 use super::super::paper::table;
 use super::*;
 
-fn plan(name: &str, order: Order) -> Result<Plan> {
-    Plan::new(table(name).unwrap(), Order { out: Plan::OUT.into(), ..order })
+fn plan(name: &str, options: PlanOptions) -> Result<Plan> {
+    Plan::new(table(name).unwrap(), PlanOptions { out: Plan::OUT.into(), ..options })
 }
 
 fn strings(words: &[&str]) -> Vec<String> {
@@ -15,13 +15,13 @@ fn names(plan: &Plan) -> Vec<&str> {
 
 #[test]
 fn columns_rows_cells_and_methods_choose_runs() {
-    let order = |only: &[&str], methods: &[&str]| Order {
+    let options = |only: &[&str], methods: &[&str]| PlanOptions {
         only: strings(only),
         methods: strings(methods),
-        ..Order::default()
+        ..PlanOptions::default()
     };
-    assert_eq!(plan("table1", order(&[], &[])).unwrap().wanted().count(), 108);
-    let some = plan("table1", order(&["cub-1shot"], &["cdkt", "dkt", "ove", "proto-net"])).unwrap();
+    assert_eq!(plan("table1", options(&[], &[])).unwrap().wanted().count(), 108);
+    let some = plan("table1", options(&["cub-1shot"], &["cdkt", "dkt", "ove", "proto-net"])).unwrap();
     assert_eq!(
         names(&some),
         [
@@ -35,14 +35,14 @@ fn columns_rows_cells_and_methods_choose_runs() {
             "cub-1shot-pl-tau1"
         ]
     );
-    let one = plan("table1", order(&["cub-1shot", "mini-5shot-dkt"], &["ml-low-tau", "dkt"])).unwrap();
+    let one = plan("table1", options(&["cub-1shot", "mini-5shot-dkt"], &["ml-low-tau", "dkt"])).unwrap();
     assert_eq!(names(&one), ["cub-1shot-dkt", "mini-5shot-dkt", "cub-1shot-ml-low-tau"]);
 }
 
 #[test]
 fn the_same_run_of_several_tables_has_one_folder() {
     let folder = |name: &str, cell: &str| {
-        let plan = plan(name, Order { only: strings(&[cell]), ..Order::default() }).unwrap();
+        let plan = plan(name, PlanOptions { only: strings(&[cell]), ..PlanOptions::default() }).unwrap();
         plan.wanted().next().unwrap().folder.clone()
     };
     let first = folder("table1", "cub-1shot-ml-low-tau");
@@ -55,8 +55,12 @@ fn the_same_run_of_several_tables_has_one_folder() {
 
 #[test]
 fn a_budget_shortens_training_and_has_its_own_folder() {
-    let order = Order { only: strings(&["cub-1shot-ml-low-tau"]), budget: Some(3_000), ..Order::default() };
-    let plan = plan("table1", order).unwrap();
+    let options = PlanOptions {
+        only: strings(&["cub-1shot-ml-low-tau"]),
+        budget: Some(3_000),
+        ..PlanOptions::default()
+    };
+    let plan = plan("table1", options).unwrap();
     let run = plan.wanted().next().unwrap();
     assert_eq!((run.config.train.episodes, run.config.train.validate_from), (3_000, 2_505));
     assert_eq!(run.paper.train.episodes, 60_000);
@@ -66,13 +70,13 @@ fn a_budget_shortens_training_and_has_its_own_folder() {
 
 #[test]
 fn commands_repeat_what_the_run_is_made_of() {
-    let order = Order {
+    let options = PlanOptions {
         only: strings(&["cub-1shot"]),
         set: strings(&["dkt.noise=0.2", "data.train=my birds"]),
         elsewhere: vec![("cub-1shot-maml".into(), "a/b".into())],
-        ..Order::default()
+        ..PlanOptions::default()
     };
-    let plan = plan("table1", order).unwrap();
+    let plan = plan("table1", options).unwrap();
     let command = |name: &str| plan.command(plan.wanted().find(|run| run.name == name).unwrap());
     let set = "--set 'data.train=my birds'";
     assert_eq!(
@@ -88,19 +92,19 @@ fn commands_repeat_what_the_run_is_made_of() {
 
 #[test]
 fn wrong_names_get_the_nearest_and_settings_without_effect_are_refused() {
-    let refused = |order: Order| plan("table1", order).unwrap_err().to_string();
-    let only = |name: &str| Order { only: strings(&[name]), ..Order::default() };
+    let refused = |options: PlanOptions| plan("table1", options).unwrap_err().to_string();
+    let only = |name: &str| PlanOptions { only: strings(&[name]), ..PlanOptions::default() };
     let error = refused(only("cub-1shoot"));
     assert!(error.contains("did you mean `cub-1shot`?") && error.contains("mini-5shot"), "{error}");
     let error = refused(only("cub-1shot-dtk"));
     assert!(error.contains("did you mean `cub-1shot-dkt`?"), "{error}");
-    let error = refused(Order { methods: strings(&["protonet"]), ..Order::default() });
+    let error = refused(PlanOptions { methods: strings(&["protonet"]), ..PlanOptions::default() });
     assert!(error.contains("did you mean `proto-net`?"), "{error}");
     let elsewhere = vec![("cub-1shot-oveml".into(), "x".into())];
-    let error = refused(Order { elsewhere, ..only("cub-1shot") });
+    let error = refused(PlanOptions { elsewhere, ..only("cub-1shot") });
     assert!(error.contains("did you mean `cub-1shot-ove-ml`?"), "{error}");
-    let error = refused(Order { set: strings(&["maml.test_steps=3"]), ..only("dkt") });
+    let error = refused(PlanOptions { set: strings(&["maml.test_steps=3"]), ..only("dkt") });
     assert!(error.contains("has no effect"), "{error}");
-    let error = refused(Order { methods: strings(&["maml"]), ..only("dkt") });
+    let error = refused(PlanOptions { methods: strings(&["maml"]), ..only("dkt") });
     assert!(error.contains("both --only and --methods"), "{error}");
 }

@@ -1,0 +1,66 @@
+//! `siskin model add`: the file is read and tried in a process of its own, with bounds on memory and time, before it is kept.
+
+use super::{describe, probe, registry};
+use anyhow::Context;
+use siskin_adapt::foreign::{Inspected, MOST_BYTES, hash_of};
+use siskin_data::files;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Arguments of `siskin model add`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  siskin model add efficientnet-lite0.onnx --name lite0 --preset efficientnet-lite
+  siskin model add dinov2-small.onnx --name dino --preset dinov2
+  siskin model add mine.onnx --name mine --size 160 --mean 0.5,0.5,0.5 --std 0.25,0.25,0.25 --resize squash
+
+Then: siskin adapt PHOTOS --model lite0. Where to get networks, and their presets: docs/photos.md.")]
+pub struct Args {
+    /// The ONNX file, weights inside
+    file: PathBuf,
+    /// What to call it
+    #[arg(long)]
+    name: String,
+    #[command(flatten)]
+    wishes: probe::WishArgs,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let found = inspected(&args)?;
+    let bytes = files::read(&args.file, MOST_BYTES)
+        .with_context(|| format!("cannot read {}", args.file.display()))?;
+    // Between the two readings the file may have been changed; what was tried is what is kept.
+    anyhow::ensure!(
+        hash_of(&bytes) == found.spec.file,
+        "{} was changed while it was read. Try again.",
+        args.file.display()
+    );
+    registry()?.add(&args.name, &found.spec, &bytes)?;
+    say!("Added: {}", args.name);
+    describe(&found.spec);
+    say!("  inputs    {}", found.inputs.join(", "));
+    say!("  outputs   {}", found.outputs.join(", "));
+    say!("Next: siskin model try {0} PHOTOS, then siskin adapt PHOTOS --model {0}", args.name);
+    Ok(())
+}
+
+/// What a process of its own found in the file.
+fn inspected(args: &Args) -> anyhow::Result<Inspected> {
+    let program = std::env::current_exe().context("cannot find this program to start it again")?;
+    let mut command = Command::new(program);
+    command.args(["model", "probe"]).arg(&args.file).arg(serde_json::to_string(&args.wishes.wishes()?)?);
+    let output = command.stdin(Stdio::null()).output().context("cannot start this program again")?;
+    match (output.status.success(), serde_json::from_slice::<probe::Report>(&output.stdout)) {
+        (true, Ok(probe::Report::Found(found))) => Ok(*found),
+        (true, Ok(probe::Report::Refused(why))) => anyhow::bail!("{why}"),
+        _ => anyhow::bail!(
+            "{} cannot be used: to read and to try it takes more than {} GB of memory or {} s, or it made the program that tried \
+             it fail ({})",
+            args.file.display(),
+            probe::MEMORY >> 30,
+            probe::SECONDS,
+            output.status
+        ),
+    }
+}

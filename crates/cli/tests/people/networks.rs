@@ -1,0 +1,115 @@
+//! Other people's networks: added, tried, embedded with, adapted, asked and served. The networks are small and made here.
+
+use crate::helpers::{good, run, text};
+use crate::server::Server;
+use siskin_adapt::foreign::tiny;
+use std::path::Path;
+
+/// `photos/<class>/<n>.ppm`: colours and stripes, and one more of each as `new/<class>.ppm`.
+fn photos(at: &Path) {
+    for (class, colour) in [("grass", [60, 160, 40]), ("sky", [90, 140, 230]), ("sand", [220, 190, 120])] {
+        let photo = |n: i32| {
+            let pixel = |i: i32| {
+                let wave = (i * (n + 3) / 7 % 30) - 15;
+                colour.map(|c: i32| (c + wave).clamp(0, 255) as u8)
+            };
+            [b"P6 24 20 255\n".to_vec(), (0..480).flat_map(pixel).collect()].concat()
+        };
+        std::fs::create_dir_all(at.join("photos").join(class)).unwrap();
+        (0..4).for_each(|n| std::fs::write(at.join(format!("photos/{class}/{n}.ppm")), photo(n)).unwrap());
+        std::fs::create_dir_all(at.join("new")).unwrap();
+        std::fs::write(at.join(format!("new/{class}.ppm")), photo(9)).unwrap();
+    }
+}
+
+fn refused(args: &[&str], at: &Path) -> String {
+    let output = run(args, at);
+    assert!(!output.status.success(), "{args:?}: {}", text(&output.stdout));
+    let said = text(&output.stderr);
+    assert!(said.starts_with("error: ") && said.trim_end().lines().count() == 1, "{args:?}: {said}");
+    said
+}
+
+#[test]
+fn a_network_is_added_and_everything_takes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    photos(at);
+    std::fs::write(at.join("tiny.onnx"), tiny::network(Some(16))).unwrap();
+    assert!(refused(&["adapt", "photos", "--model", "tiny.onnx"], at).contains("siskin model add"));
+    let said = good(&["model", "add", "tiny.onnx", "--name", "tiny", "--preset", "siglip"], at);
+    assert!(
+        said.contains("`x` [N, 3, 16, 16]: squashed") && said.contains("`features`: 8 numbers"),
+        "{said}"
+    );
+    // What was given is not needed any more.
+    std::fs::remove_file(at.join("tiny.onnx")).unwrap();
+    assert!(
+        good(&["model", "list"], at).contains("tiny  0.0 MB, images of 16 pixels, 8 features of `features`")
+    );
+    assert!(good(&["model", "show", "tiny"], at).contains("(v / 255 - [0.5, 0.5, 0.5])"));
+    let tried = good(&["model", "try", "tiny", "photos", "--presets"], at);
+    assert!(
+        tried.contains("12 of 12 nearest images lie in the same folder") && tried.contains("dinov2"),
+        "{tried}"
+    );
+
+    good(&["embed", "tiny", "photos", "--out", "v.safetensors", "--unit"], at);
+    let again = good(&["--threads", "1", "embed", "tiny", "photos", "--out", "w.safetensors", "--unit"], at);
+    assert!(again.contains("12 vectors of 8 numbers (12 from the cache), 3 folders"), "{again}");
+    let bytes = |name: &str| std::fs::read(at.join(name)).unwrap();
+    assert_eq!(bytes("v.safetensors"), bytes("w.safetensors"));
+
+    good(&["adapt", "photos", "--model", "tiny"], at);
+    let answers = good(&["predict", "photos.task", "new", "--format", "jsonl"], at);
+    for line in answers.lines() {
+        let answer: serde_json::Value = serde_json::from_str(line).unwrap();
+        let path = answer["path"].as_str().unwrap();
+        assert_eq!(path, format!("new/{}.ppm", answer["label"].as_str().unwrap()), "{line}");
+    }
+    assert_eq!(answers.lines().count(), 3);
+    assert_eq!(good(&["--threads", "1", "predict", "photos.task", "new", "--format", "jsonl"], at), answers);
+
+    let server = Server::start(&["--model", "tiny"], at);
+    assert_eq!(server.json("GET", "/v1/models", "", b"").1["models"][0]["name"], "tiny");
+    drop(server);
+    good(&["model", "remove", "tiny"], at);
+    let gone = text(&run(&["predict", "photos.task", "new"], at).stderr);
+    assert!(gone.contains("error: ") && gone.contains("Name it with --model"), "{gone}");
+}
+
+#[test]
+fn files_that_are_no_networks_get_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let good_bytes = tiny::network(Some(16));
+    // A file of 200 bytes that asks for 4 TB.
+    let huge = tiny::file(
+        &[
+            tiny::node("ConstantOfShape", &["shape"], "ones", &[]),
+            tiny::node("Add", &["x", "ones"], "y", &[]),
+        ],
+        &[tiny::wholes("shape", &[1, 1_000_000, 1_000, 1_000])],
+        &[tiny::value("x", &[None, Some(3), Some(16), Some(16)])],
+        &[tiny::value("y", &[None, None])],
+    );
+    let cases = [
+        ("cut", good_bytes[..good_bytes.len() / 2].to_vec(), "cannot be used"),
+        ("text", b"no network".to_vec(), "no ONNX network"),
+        ("huge", huge, "cannot be used"),
+    ];
+    for (name, bytes, why) in cases {
+        let file = format!("{name}.onnx");
+        std::fs::write(at.join(&file), bytes).unwrap();
+        let said = refused(&["model", "add", &file, "--name", name], at);
+        assert!(said.contains(why) && said.contains(&file), "{said}");
+    }
+    assert!(refused(&["model", "add", "none.onnx", "--name", "n"], at).contains("none.onnx"));
+    assert!(good(&["model", "list"], at).contains("none yet"));
+    std::fs::write(at.join("good.onnx"), good_bytes).unwrap();
+    assert!(refused(&["model", "add", "good.onnx", "--name", "../up"], at).contains("a name has"));
+    assert!(
+        refused(&["model", "add", "good.onnx", "--name", "n", "--mean", "1,2"], at).contains("three numbers")
+    );
+    assert!(refused(&["model", "try", "nobody", "."], at).contains("no model of this name"));
+}

@@ -1,0 +1,250 @@
+//! An ONNX network, loaded and run by rten: one image at a time on one thread each, so that the features of an image depend
+//! neither on the other images nor on the number of threads.
+
+use super::fault::ForeignFault;
+use super::preprocess::Preprocessing;
+use super::spec::{ForeignSpec, Layout, Pool};
+use rten::{DataType, Dimension, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueType};
+use rten_tensor::{AsView as _, Layout as _, NdTensor, Tensor};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Most bytes of an ONNX file.
+pub const MOST_BYTES: u64 = 1 << 30;
+/// Most features of an image.
+pub(crate) const MOST_FEATURES: usize = 65_536;
+
+/// An input or output: name and shape, with `None` where the shape is free.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its shape, where the file says it.
+    pub shape: Option<Vec<Option<usize>>>,
+    /// Whether it holds 32-bit floats (or the file does not say what).
+    pub floats: bool,
+}
+
+impl std::fmt::Display for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let side = |d: &Option<usize>| d.map_or("?".to_owned(), |n| n.to_string());
+        match &self.shape {
+            Some(shape) => {
+                write!(f, "`{}` [{}]", self.name, shape.iter().map(side).collect::<Vec<_>>().join(", "))
+            }
+            None => write!(f, "`{}` of unknown shape", self.name),
+        }
+    }
+}
+
+/// A loaded ONNX file.
+pub struct Graph {
+    model: rten::Model,
+}
+
+impl Graph {
+    /// Reads a file. What rten does not know is refused with its words; a panic inside it is an error like others.
+    pub fn load(bytes: Vec<u8>) -> Result<Graph, ForeignFault> {
+        let load = || ModelOptions::with_all_ops().prepack_weights(true).load(bytes);
+        match catch_unwind(AssertUnwindSafe(load)) {
+            Ok(Ok(model)) => Ok(Graph { model }),
+            Ok(Err(e)) => Err(ForeignFault::Load { why: one_line(&e.to_string()) }),
+            Err(_) => Err(ForeignFault::Load { why: "its parts contradict each other".into() }),
+        }
+    }
+
+    /// Its inputs.
+    pub fn inputs(&self) -> Vec<Port> {
+        self.model.input_ids().iter().map(|&id| self.port(id)).collect()
+    }
+
+    /// Its outputs.
+    pub fn outputs(&self) -> Vec<Port> {
+        self.model.output_ids().iter().map(|&id| self.port(id)).collect()
+    }
+
+    fn port(&self, id: NodeId) -> Port {
+        let info = self.model.node_info(id);
+        let side = |d: &Dimension| match d {
+            Dimension::Fixed(n) => Some(*n),
+            Dimension::Symbolic(_) => None,
+        };
+        let dtype = info.as_ref().and_then(|i| i.dtype());
+        Port {
+            name: info.as_ref().and_then(|i| i.name()).unwrap_or_default().to_owned(),
+            shape: info.as_ref().and_then(|i| i.shape()).map(|s| s.iter().map(side).collect()),
+            floats: dtype.is_none_or(|t| t == ValueType::Tensor(DataType::Float)),
+        }
+    }
+
+    /// Whether a value of this name can be asked for: an output, or a value inside.
+    pub fn knows(&self, name: &str) -> bool {
+        self.model.find_node(name).is_some()
+    }
+
+    /// The output of one input.
+    pub(crate) fn run(
+        &self,
+        (input, output): (&str, &str),
+        x: NdTensor<f32, 4>,
+        pool: &Arc<ThreadPool>,
+    ) -> Result<Tensor<f32>, ForeignFault> {
+        let node = |name: &str| {
+            self.model.node_id(name).map_err(|e| ForeignFault::Run { why: one_line(&e.to_string()) })
+        };
+        let (input, wanted) = (node(input)?, node(output)?);
+        let mut options = RunOptions::default();
+        options.thread_pool = Some(pool.clone());
+        let run = || self.model.run(vec![(input, x.into())], &[wanted], Some(options));
+        let mut values = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(values)) => values,
+            Ok(Err(e)) => return Err(ForeignFault::Run { why: one_line(&e.to_string()) }),
+            Err(_) => return Err(ForeignFault::Run { why: "rten gave up in an unforeseen way".into() }),
+        };
+        match values.pop() {
+            Some(Value::FloatTensor(tensor)) => Ok(tensor),
+            _ => Err(ForeignFault::OutputType { output: output.into() }),
+        }
+    }
+}
+
+/// A foreign network ready to run.
+pub struct ForeignNetwork {
+    graph: Graph,
+    spec: ForeignSpec,
+}
+
+impl ForeignNetwork {
+    /// The file must be the one that `spec` was made of.
+    pub fn load(spec: ForeignSpec, bytes: Vec<u8>) -> Result<ForeignNetwork, ForeignFault> {
+        if blake3::hash(&bytes).to_hex().as_str() != spec.file {
+            return Err(ForeignFault::OtherFile);
+        }
+        spec.preprocessing.check()?;
+        Ok(ForeignNetwork { graph: Graph::load(bytes)?, spec })
+    }
+
+    /// The same network with other preprocessing.
+    pub fn with_preprocessing(mut self, preprocessing: Preprocessing) -> ForeignNetwork {
+        self.spec.preprocessing = preprocessing;
+        self
+    }
+
+    /// What is known of it.
+    pub fn spec(&self) -> &ForeignSpec {
+        &self.spec
+    }
+
+    /// Features of images, [N, dim]; `images`: the pixels that [`super::Preprocessing::pixels`] makes of each. `None` once `stop`
+    /// is set.
+    pub fn features(&self, images: &[&[u8]], stop: &AtomicBool) -> Result<Option<Vec<f32>>, ForeignFault> {
+        let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let worker = || {
+            // A pool of one thread each: results cannot depend on how work is split.
+            let pool = Arc::new(ThreadPool::with_num_threads(1));
+            let mut rows = Vec::new();
+            loop {
+                let image = next.fetch_add(1, Ordering::Relaxed);
+                if image >= images.len() || stop.load(Ordering::Relaxed) || ended.load(Ordering::Relaxed) {
+                    return Ok(rows);
+                }
+                match self.row(images[image], &pool) {
+                    Ok(row) => rows.push((image, row)),
+                    Err(fault) => {
+                        ended.store(true, Ordering::Relaxed);
+                        return Err(fault);
+                    }
+                }
+            }
+        };
+        let workers = rayon::current_num_threads().clamp(1, images.len().max(1));
+        let parts: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+            let lost = || Err(ForeignFault::Run { why: "a thread ended in an unforeseen way".into() });
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost())).collect()
+        });
+        let mut out = vec![0.0; images.len() * self.spec.dim];
+        for part in parts {
+            for (image, row) in part? {
+                out[image * self.spec.dim..(image + 1) * self.spec.dim].copy_from_slice(&row);
+            }
+        }
+        Ok((!stop.load(Ordering::Relaxed)).then_some(out))
+    }
+
+    fn row(&self, pixels: &[u8], pool: &Arc<ThreadPool>) -> Result<Vec<f32>, ForeignFault> {
+        let row = features_of(&self.graph, &self.spec, pixels, pool)?;
+        match row.len() == self.spec.dim {
+            true => Ok(row),
+            false => Err(ForeignFault::Run {
+                why: format!("it gave {} features, and {} when it was added", row.len(), self.spec.dim),
+            }),
+        }
+    }
+}
+
+/// The features of one image by what `spec` says, whatever their number.
+pub(crate) fn features_of(
+    graph: &Graph,
+    spec: &ForeignSpec,
+    pixels: &[u8],
+    pool: &Arc<ThreadPool>,
+) -> Result<Vec<f32>, ForeignFault> {
+    let output = graph.run((&spec.input, &spec.output), input(spec, pixels), pool)?;
+    let row = pooled(&output, spec.pool).ok_or_else(|| ForeignFault::OutputShape {
+        output: spec.output.clone(),
+        shape: output.shape().to_vec(),
+        most: MOST_FEATURES,
+    })?;
+    match row.iter().all(|v| v.is_finite()) {
+        true => Ok(row),
+        false => Err(ForeignFault::NotFinite),
+    }
+}
+
+/// The network's input from pixels [size, size, 3].
+fn input(spec: &ForeignSpec, pixels: &[u8]) -> NdTensor<f32, 4> {
+    let of = &spec.preprocessing;
+    let side = of.size as usize;
+    let tables: [[f32; 256]; 3] =
+        std::array::from_fn(|c| std::array::from_fn(|byte| of.normalised(c, byte as u8)));
+    match spec.layout {
+        Layout::Nhwc => {
+            let values: Vec<f32> =
+                pixels.iter().enumerate().map(|(i, &v)| tables[i % 3][v as usize]).collect();
+            NdTensor::from_data([1, side, side, 3], values)
+        }
+        Layout::Nchw => {
+            let channel = |c: usize| pixels[c..].iter().step_by(3).map(move |&v| (c, v));
+            let values: Vec<f32> = (0..3).flat_map(channel).map(|(c, v)| tables[c][v as usize]).collect();
+            NdTensor::from_data([1, 3, side, side], values)
+        }
+    }
+}
+
+/// One vector from an output; `None` if its shape does not allow that.
+fn pooled(output: &Tensor<f32>, pool: Pool) -> Option<Vec<f32>> {
+    let values = output.to_vec();
+    let row = match (output.shape(), pool) {
+        (&[1, _], Pool::None) => values,
+        (&[1, tokens, dim], Pool::First) if tokens > 0 => values[..dim].to_vec(),
+        (&[1, tokens, dim], Pool::Mean) if tokens > 0 => mean(dim, tokens, |d, t| values[t * dim + d]),
+        (&[1, dim, height, width], Pool::Mean) if height * width > 0 => {
+            mean(dim, height * width, |d, place| values[d * height * width + place])
+        }
+        _ => return None,
+    };
+    (2..=MOST_FEATURES).contains(&row.len()).then_some(row)
+}
+
+fn mean(dim: usize, count: usize, at: impl Fn(usize, usize) -> f32) -> Vec<f32> {
+    let sum = |d: usize| (0..count).map(|i| f64::from(at(d, i))).sum::<f64>();
+    (0..dim).map(|d| (sum(d) / count as f64) as f32).collect()
+}
+
+/// Somebody else's message as one line of at most 300 letters.
+pub(crate) fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(300).collect()
+}

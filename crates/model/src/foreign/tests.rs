@@ -1,0 +1,173 @@
+//! Foreign networks on small files that are made here.
+
+use super::tiny::{conv, file, floats, network, node, value, wholes};
+use super::*;
+use crate::{Model, View};
+use siskin_data::Image;
+use std::sync::atomic::AtomicBool;
+
+fn tried(bytes: Vec<u8>, wishes: &Wishes) -> Result<Inspected, ForeignFault> {
+    inspect(bytes, wishes)
+}
+
+fn said(bytes: Vec<u8>, wishes: &Wishes) -> String {
+    tried(bytes, wishes).unwrap_err().to_string()
+}
+
+fn image(kind: u32) -> Image {
+    let pixel =
+        |i: u32| [(i * (kind + 3) % 256) as u8, (i / 20 * 9 * kind % 256) as u8, (40 * kind % 256) as u8];
+    Image { width: 20, height: 30, channels: 3, pixels: (0..600).flat_map(pixel).collect() }
+}
+
+#[test]
+fn input_and_outputs_are_read() {
+    let found = tried(network(Some(16)), &Wishes::default()).unwrap();
+    let spec = &found.spec;
+    assert_eq!((spec.input.as_str(), spec.output.as_str(), spec.dim), ("x", "features", 8));
+    assert_eq!((spec.layout, spec.pool, spec.preprocessing.size), (Layout::Nchw, Pool::None, 16));
+    assert_eq!(found.inputs, ["`x` [?, 3, 16, 16]"]);
+    // The file leaves the map's sides free; they follow from the input's.
+    assert_eq!(found.outputs, ["`features` [?, 8]", "`map` [?, 8, 8, 8]"]);
+    // A free size is the preset's, or the one asked for; a map of features is averaged.
+    let wishes = Wishes { size: Some(32), output: Some("map".into()), ..Wishes::default() };
+    let free = tried(network(None), &wishes).unwrap().spec;
+    assert_eq!((free.preprocessing.size, free.pool, free.dim), (32, Pool::Mean, 8));
+    assert_eq!(tried(network(None), &Wishes::default()).unwrap().spec.preprocessing.size, 224);
+}
+
+#[test]
+fn the_mean_over_a_map_is_what_the_network_pools_itself() {
+    let of = |output: &str| {
+        let wishes = Wishes { output: Some(output.into()), ..Wishes::default() };
+        let spec = tried(network(Some(16)), &wishes).unwrap().spec;
+        let pixels = spec.preprocessing.pixels(&image(1));
+        let network = ForeignNetwork::load(spec, network(Some(16))).unwrap();
+        network.features(&[&pixels], &AtomicBool::new(false)).unwrap().unwrap()
+    };
+    let (pooled, mean) = (of("features"), of("map"));
+    assert!(pooled.iter().zip(&mean).all(|(a, b)| (a - b).abs() < 1e-6), "{pooled:?} {mean:?}");
+}
+
+#[test]
+fn a_convolution_gives_what_its_formula_gives() {
+    // One filter of ones over each whole channel: features are sums of normalised pixels.
+    let nodes = [conv(&["x", "w"], "c", 1, 0), node("Flatten", &["c"], "y", &[])];
+    let mut weights = vec![0.0f32; 2 * 3 * 64];
+    weights[..64].fill(1.0); // the first filter sums red, ...
+    weights[64 * 5..].fill(1.0); // ... the second blue
+    let bytes = file(
+        &nodes,
+        &[floats("w", &[2, 3, 8, 8], &weights)],
+        &[value("x", &[Some(1), Some(3), Some(8), Some(8)])],
+        &[value("y", &[Some(1), Some(2)])],
+    );
+    let wishes = Wishes { mean: Some([0.5, 0.0, 0.0]), std: Some([0.5, 1.0, 0.25]), ..Wishes::default() };
+    let spec = tried(bytes.clone(), &wishes).unwrap().spec;
+    let pixels: Vec<u8> = (0..64).flat_map(|i| [i as u8 * 2, 7, 255 - i as u8]).collect();
+    let network = ForeignNetwork::load(spec, bytes).unwrap();
+    let got = network.features(&[&pixels], &AtomicBool::new(false)).unwrap().unwrap();
+    let red: f32 = (0..64).map(|i| (2.0 * i as f32 / 255.0 - 0.5) / 0.5).sum();
+    let blue: f32 = (0..64).map(|i| (255.0 - i as f32) / 255.0 / 0.25).sum();
+    assert!((got[0] - red).abs() < 1e-3 && (got[1] - blue).abs() < 1e-3, "{got:?} {red} {blue}");
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_sentence() {
+    let none = Wishes::default();
+    let good = network(Some(16));
+    for cut in [0, 1, 10, good.len() / 2, good.len() - 1] {
+        let error = said(good[..cut].to_vec(), &none);
+        assert!(!error.contains('\n') && error.len() < 500, "{cut}: {error}");
+    }
+    assert!(said(b"P5 1 1 255 x".to_vec(), &none).contains("no ONNX network"));
+    let asked = |wishes| said(network(Some(16)), &wishes);
+    assert!(
+        asked(Wishes { output: Some("logits".into()), ..none.clone() })
+            .contains("no output `logits`; it has `features`")
+    );
+    assert!(asked(Wishes { size: Some(20), ..none.clone() }).contains("16 x 16 pixels, not of 20 x 20"));
+    assert!(asked(Wishes { std: Some([0.0; 3]), ..none.clone() }).contains("standard deviation is 0"));
+    let with = |nodes: &[Vec<u8>], constants: &[Vec<u8>], inputs: &[Vec<u8>]| {
+        said(file(nodes, constants, inputs, &[value("y", &[None, None])]), &none)
+    };
+    let x = value("x", &[None, Some(3), Some(16), Some(16)]);
+    let relu = [node("Relu", &["x"], "r", &[]), node("Flatten", &["r"], "y", &[])];
+    let unknown = [node("Dream", &["x"], "y", &[])];
+    assert!(
+        with(&unknown, &[], std::slice::from_ref(&x)).contains("Dream"),
+        "{}",
+        with(&unknown, &[], std::slice::from_ref(&x))
+    );
+    let two = [x.clone(), value("text", &[None, Some(77)])];
+    assert!(with(&relu, &[], &two).contains("wants more than an image"));
+    assert!(
+        with(&relu, &[], &[value("x", &[Some(8), Some(3), Some(16), Some(16)])]).contains("exactly 8 images")
+    );
+    assert!(with(&relu, &[], &[value("x", &[None, Some(5), Some(16), Some(16)])]).contains("colour images"));
+    let nothing = [node("Mul", &["x", "zero"], "m", &[]), node("Flatten", &["m"], "y", &[])];
+    assert!(
+        with(&nothing, &[floats("zero", &[1], &[0.0])], std::slice::from_ref(&x)).contains("same features")
+    );
+    let endless = [node("Div", &["x", "zero"], "m", &[]), node("Flatten", &["m"], "y", &[])];
+    assert!(with(&endless, &[floats("zero", &[1], &[0.0])], std::slice::from_ref(&x)).contains("not finite"));
+    let misfit = [node("Reshape", &["x", "to"], "y", &[])];
+    let error = with(&misfit, &[wholes("to", &[7, 11])], &[x]);
+    assert!(error.contains("cannot be run"), "{error}");
+}
+
+#[test]
+fn a_changed_byte_anywhere_is_refused_or_gives_an_error_and_never_a_panic() {
+    let good = network(Some(8));
+    for place in 0..good.len() {
+        let mut bytes = good.clone();
+        bytes[place] ^= 0x40;
+        // Weights may change to other numbers; whatever happens, it returns.
+        let _ = tried(bytes, &Wishes::default());
+    }
+}
+
+#[test]
+fn added_models_are_kept_under_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::new(folder.path());
+    assert!(registry.names().is_empty());
+    let spec = tried(network(Some(16)), &Wishes::default()).unwrap().spec;
+    registry.add("tiny", &spec, &network(Some(16))).unwrap();
+    let again = registry.add("tiny", &spec, &network(Some(16))).unwrap_err().to_string();
+    assert!(again.contains("siskin model remove tiny"), "{again}");
+    for name in ["", "../up", "a/b", ".hidden", "omniglot-conv4s", "a b", &"x".repeat(65)] {
+        assert!(registry.add(name, &spec, b"").is_err(), "{name}");
+    }
+    assert_eq!((registry.names(), registry.spec("tiny").unwrap()), (vec!["tiny".to_owned()], spec));
+    let path = folder.path().join("models/tiny/network.onnx");
+    let mut bytes = std::fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let error = registry.open("tiny").err().unwrap().to_string();
+    assert!(error.contains("damaged or was changed"), "{error}");
+    registry.remove("tiny").unwrap();
+    assert!(registry.names().is_empty() && registry.remove("tiny").is_err());
+}
+
+#[test]
+fn features_have_the_same_bits_alone_together_and_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::new(folder.path());
+    let spec = tried(network(Some(16)), &Wishes::default()).unwrap().spec;
+    registry.add("tiny", &spec, &network(Some(16))).unwrap();
+    let model = Model::added(&registry, "tiny").unwrap();
+    let views: Vec<View> = (0..9).map(|kind| model.view(&image(kind))).collect();
+    let with = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| model.embed(&views)).unwrap()
+    };
+    let (one, four) = (with(1), with(4));
+    assert_eq!(one, four);
+    assert_eq!(one.values[8 * 4..8 * 5], model.embed(&views[4..5]).unwrap().values);
+    let length = |row: &[f64]| row.iter().map(|v| v * v).sum::<f64>().sqrt();
+    assert!(one.values.chunks_exact(8).all(|row| (length(row) - 1.0).abs() < 1e-12));
+    assert!(model.card().is_err() && model.to_bytes().is_err());
+    let other = Model::open(crate::EMBEDDED[0].0).unwrap();
+    assert!(other.embed(&views).unwrap_err().to_string().contains("prepared for another model"));
+}

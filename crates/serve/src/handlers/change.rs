@@ -1,0 +1,132 @@
+//! Examples and classes of a task that come and go.
+
+use super::about::about_task;
+use super::create::{ClassBody, LabelledImage, examples, form, labelled, shown};
+use super::images::{check_images, image_seconds, stop_if, warnings};
+use super::{Id, Shared, id};
+use crate::App;
+use crate::body::{self, Kind};
+use crate::error::{Refusal, Reply};
+use crate::store::Entry;
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use siskin_adapt::{Model, Shape, Support, TaskClassifier};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MoreBody {
+    classes: Vec<ClassBody>,
+}
+
+/// The id of a task and a part of it.
+type PartOf = Result<Path<(String, String)>, PathRejection>;
+
+/// Names and classes of a task's examples.
+pub async fn examples_of(State(app): Shared, path: Id) -> Reply<Json<Value>> {
+    let entry = app.tasks.get(&id(path)?)?;
+    let (task, classes) = (&entry.task, entry.task.classes());
+    let of = |(i, (name, &label)): (usize, (&String, &usize))| json!({"index": i, "name": name, "class": classes[label]});
+    let all: Vec<Value> = task.names().iter().zip(task.labels()).enumerate().map(of).collect();
+    Ok(Json(json!({ "examples": all })))
+}
+
+/// Adds labelled images, of classes that are there or of new ones.
+pub async fn add(State(app): Shared, path: Id, request: Request) -> Reply<Json<Value>> {
+    let entry = app.tasks.get(&id(path)?)?;
+    let read = body::read(&app, request).await?;
+    let (classes, mut given) = match body::kind(&read.headers)? {
+        Kind::Image => return Err(Refusal::bad("say of which class it is: send JSON or a form")),
+        Kind::Json => {
+            let bytes = read.bytes.clone();
+            let more = move |_: &AtomicBool| labelled(body::json::<MoreBody>(&bytes)?.classes);
+            app.work.job(body::seconds(&read.bytes)).turn(more).await?
+        }
+        Kind::Multipart(boundary) => form(&app, &read, &boundary).await?,
+    };
+    check_images(&app, given.iter().map(|g| &g.bytes))?;
+    let known = |class: &&String| !entry.task.classes().contains(class);
+    let shape = Shape {
+        classes: entry.task.classes().len() + classes.iter().filter(known).count(),
+        examples: entry.task.labels().len() + given.len(),
+    };
+    shape.check(&app.limits.fit)?;
+    rename(&entry.task, &classes, &mut given);
+    let network = &app.models[entry.model];
+    let decoding: f64 = given.iter().map(|g| image_seconds(network, &g.bytes)).sum();
+    let mut job = app.work.job(decoding + 2.0 * shape.fit_seconds());
+    let examples = examples(&app, &mut job, given, entry.model).await?;
+    let more = Support::more(classes, examples)?;
+    drop(read.room);
+    let shared = app.clone();
+    let (entry, mismatch) = job
+        .turn(move |late| {
+            let network = &shared.models[entry.model];
+            let task = entry.task.with_examples(network, &more, late)?;
+            stop_if(late)?;
+            let mismatch = network.mismatch(more.examples().iter().map(|e| &e.view.look));
+            Ok((shared.tasks.replace(&entry, task)?, mismatch))
+        })
+        .await?;
+    let mut about = about_task(&app, &entry);
+    about["warnings"] = warnings(mismatch);
+    Ok(Json(about))
+}
+
+/// Gives names that were made up a number that is free: an example of the same name and class would be replaced.
+fn rename(task: &TaskClassifier, classes: &[String], given: &mut [LabelledImage]) {
+    let taken = |class: &str, name: &str| {
+        let mut all = task.names().iter().zip(task.labels());
+        all.any(|(other, &label)| other == name && task.classes()[label] == class)
+    };
+    let mut next = vec![1usize; classes.len()];
+    for example in given.iter_mut().filter(|g| g.made_up) {
+        let class = &classes[example.class];
+        let number = &mut next[example.class];
+        while taken(class, &shown(class, *number)) {
+            *number += 1;
+        }
+        example.name = shown(class, *number);
+        *number += 1;
+    }
+}
+
+/// Forgets a class with its examples.
+pub async fn remove_class(State(app): Shared, path: PartOf) -> Reply<Json<Value>> {
+    let (id, class) = part(path)?;
+    change(&app, &id, move |task, model, late| task.without_class(model, &class, late)).await
+}
+
+/// Forgets one example, by its place in the list.
+pub async fn remove_example(State(app): Shared, path: PartOf) -> Reply<Json<Value>> {
+    let (id, index) = part(path)?;
+    let index: usize =
+        index.parse().map_err(|_| Refusal::bad("an example is meant by its index, a number"))?;
+    change(&app, &id, move |task, model, late| task.without_example(model, index, late)).await
+}
+
+fn part(path: PartOf) -> Reply<(String, String)> {
+    path.map(|Path(parts)| parts).map_err(|e| Refusal::bad(e.body_text()))
+}
+
+async fn change(
+    app: &Arc<App>,
+    id: &str,
+    by: impl FnOnce(&TaskClassifier, &Model, &AtomicBool) -> siskin_adapt::Result<TaskClassifier> + Send + 'static,
+) -> Reply<Json<Value>> {
+    let entry: Arc<Entry> = app.tasks.get(id)?;
+    let shared = app.clone();
+    let mut job = app.work.job(2.0 * entry.task.shape().fit_seconds());
+    let entry = job
+        .turn(move |late| {
+            let task = by(&entry.task, &shared.models[entry.model], late)?;
+            stop_if(late)?;
+            shared.tasks.replace(&entry, task)
+        })
+        .await?;
+    Ok(Json(about_task(app, &entry)))
+}
