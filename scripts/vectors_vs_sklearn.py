@@ -31,7 +31,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from siskin import LogisticSoftmaxGPC, calibration
+from pysiskin import LogisticSoftmaxGPC, calibration
 
 # Tasks of the set `photos`, their classes, photos of each to train on and to test on.
 TASKS, CLASSES, SHOTS, QUERIES = 20, 5, 5, 30

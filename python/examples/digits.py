@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from siskin import LogisticSoftmaxGPC, calibration
+from pysiskin import LogisticSoftmaxGPC, calibration
 
 warnings.filterwarnings("ignore", module="sklearn")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from siskin import FewShotClassifier
+from pysiskin import FewShotClassifier
 
 rng = np.random.default_rng(2)
 

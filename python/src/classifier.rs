@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 const CHUNK: usize = 1024;
 
 /// A fitted classifier.
-#[pyclass(frozen, module = "siskin._native")]
+#[pyclass(frozen, module = "pysiskin._native")]
 pub struct Classifier(Arc<GpClassifier>);
 
 /// Probabilities, latent mean, latent variance, all [M, C], and entropy [M].

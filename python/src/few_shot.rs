@@ -20,14 +20,14 @@ use std::sync::atomic::AtomicBool;
 const CHUNK: usize = 256;
 
 /// A trained network.
-#[pyclass(frozen, module = "siskin._native")]
+#[pyclass(frozen, module = "pysiskin._native")]
 pub struct Network {
     model: Arc<Model>,
     pool: Pool,
 }
 
 /// The examples a network was adapted to, with posterior and calibration.
-#[pyclass(frozen, module = "siskin._native")]
+#[pyclass(frozen, module = "pysiskin._native")]
 pub struct Task(Arc<TaskClassifier>);
 
 /// Probabilities [N, C], entropy, latent variance and novelty [N].

@@ -1,5 +1,5 @@
-//! The extension module `siskin._native`: NumPy arrays in and out, long work without the GIL. The classes that people use
-//! are written in Python on top of it (`python/siskin`).
+//! The extension module `pysiskin._native`: NumPy arrays in and out, long work without the GIL. The classes that people use
+//! are written in Python on top of it (`python/pysiskin`).
 
 mod array;
 mod calibration;

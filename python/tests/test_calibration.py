@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from siskin import calibration
+from pysiskin import calibration
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from siskin import LogisticSoftmaxGPC, calibration
+from pysiskin import LogisticSoftmaxGPC, calibration
 
 
 @parametrize_with_checks([LogisticSoftmaxGPC()])
@@ -152,7 +152,7 @@ def test_digits_are_calibrated():
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_ctrl_c_ends_a_long_fit():
     code = (
-        "import signal, numpy as np; from siskin import LogisticSoftmaxGPC\n"
+        "import signal, numpy as np; from pysiskin import LogisticSoftmaxGPC\n"
         # A shell starts background jobs with SIGINT ignored, and children inherit that.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "r = np.random.default_rng(0); x = r.normal(size=(1400, 5)); y = r.integers(0, 10, 1400)\n"

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
-from siskin import FewShotClassifier
+from pysiskin import FewShotClassifier
 
 
 def drawing(kind, rng):
@@ -281,7 +281,7 @@ def test_a_forked_process_works(fitted, queries):
 
 def test_the_number_of_threads_changes_no_bit():
     code = (
-        "import numpy as np, sys; from siskin import FewShotClassifier\n"
+        "import numpy as np, sys; from pysiskin import FewShotClassifier\n"
         "x = np.random.default_rng(4).integers(0, 256, (40, 30, 30), dtype='uint8')\n"
         "m = FewShotClassifier().fit(x[:20], np.arange(20) % 4)\n"
         "sys.stdout.buffer.write(m.predict_proba(x[20:]).tobytes())"

@@ -67,7 +67,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from siskin import FewShotClassifier
+    >>> from pysiskin import FewShotClassifier
     >>> bar, ring = np.full((28, 28), 255, "uint8"), np.full((28, 28), 255, "uint8")
     >>> bar[4:24, 13:15] = 0
     >>> ring[6:22, 6:22] = 0; ring[8:20, 8:20] = 255

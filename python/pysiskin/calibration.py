@@ -2,7 +2,7 @@
 
 Everywhere ``p`` are probabilities [N, C] and ``y`` the true classes as numbers 0..C-1 (columns of ``p``).
 
->>> from siskin import calibration
+>>> from pysiskin import calibration
 >>> round(calibration.ece([[0.9, 0.1], [0.6, 0.4]], [0, 1]), 6)
 0.35
 """

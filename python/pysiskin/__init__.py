@@ -1,6 +1,6 @@
 """Calibrated few-shot classification with deep-kernel Gaussian processes.
 
->>> from siskin import LogisticSoftmaxGPC, FewShotClassifier, calibration
+>>> from pysiskin import LogisticSoftmaxGPC, FewShotClassifier, calibration
 """
 
 from . import calibration

@@ -63,7 +63,7 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from siskin import LogisticSoftmaxGPC
+    >>> from pysiskin import LogisticSoftmaxGPC
     >>> x, y = load_iris(return_X_y=True)
     >>> bool(LogisticSoftmaxGPC().fit(x[::2], y[::2]).score(x[1::2], y[1::2]) > 0.9)
     True
