@@ -1,11 +1,12 @@
 //! The fitted classifier of a task: a Gaussian process on the network's features, or one on vectors.
 
+use crate::balance::Balance;
 use crate::error::Result;
 use crate::strangeness::{Facts, Seen, Surroundings};
 use faer::Mat;
 use siskin_gp::classifier::GpClassifier;
 use siskin_gp::gaussian::Sites;
-use siskin_gp::posterior::Posterior;
+use siskin_gp::posterior::{Latent, Posterior};
 use siskin_gp::quadrature::Resolution;
 use siskin_gp::{Hyper, Support};
 use siskin_methods::{Features, GaussianProcess, matrix, row_major};
@@ -19,6 +20,7 @@ pub(crate) struct Fitted {
     /// Similarities among the examples, [N, N].
     among: Mat<f64>,
     around: Surroundings,
+    balance: Balance,
 }
 
 /// What it is.
@@ -62,8 +64,8 @@ impl Raw {
 }
 
 impl Fitted {
-    /// The posterior given labelled features. It is rebuilt from its sites at once, so that a task that was saved and
-    /// loaded predicts the same bits as one that was not. Ends early, with an error, once `stop` is set.
+    /// The posterior given labelled features, with equal weight for every class. It is rebuilt from its sites at once, so that a task
+    /// that was saved and loaded predicts the same bits as one that was not. Ends early, with an error, once `stop` is set.
     pub fn fit_network(
         features: &Features,
         labels: &[usize],
@@ -73,7 +75,9 @@ impl Fitted {
     ) -> Result<Fitted> {
         let support = Support::new(matrix(features), labels, gp.hyper.prior(classes))?;
         let found = gp.inference.posterior_until(&support.task()?, stop)?;
-        Fitted::from_sites(features, (labels, classes), (&gp.hyper, found.bound), found.sites()?)
+        let mut sites = found.sites()?;
+        Balance::new(labels, classes).weigh(&mut sites, labels);
+        Fitted::from_sites(features, (labels, classes), (&gp.hyper, found.bound), sites)
     }
 
     /// The posterior that was kept as its sites and the `bound` they reached: without inference.
@@ -102,7 +106,7 @@ impl Fitted {
     fn new(kind: Kind, features: &Features, labels: &[usize], classes: usize) -> Result<Fitted> {
         let among = kind.similarity(features)?;
         let around = Surroundings::new(&among, labels, classes);
-        Ok(Fitted { kind, classes, among, around })
+        Ok(Fitted { kind, classes, among, around, balance: Balance::new(labels, classes) })
     }
 
     /// What it says of queries.
@@ -111,7 +115,7 @@ impl Fitted {
         let (probabilities, mean, variance) = match &self.kind {
             Kind::Network(network) => {
                 let latent = network.posterior.latent(&network.support.query(x)?)?;
-                (latent.probs(Resolution::Standard)?, latent.mean, latent.var)
+                (self.probabilities(&latent)?, latent.mean, latent.var)
             }
             Kind::Vectors(classifier) => {
                 let at = classifier.predictions(x)?;
@@ -124,15 +128,29 @@ impl Fitted {
 
     /// What it says of its own examples, each without the examples of its fold; rows as in `folds`, one fold after the other.
     pub fn left_out(&self, folds: &[Vec<usize>]) -> Result<Raw> {
-        let latent = match &self.kind {
-            Kind::Network(network) => network.posterior.left_out(&network.support.task()?, folds)?,
-            Kind::Vectors(classifier) => classifier.left_out(folds)?,
+        let (latent, probabilities) = match &self.kind {
+            Kind::Network(network) => {
+                let latent = network.posterior.left_out(&network.support.task()?, folds)?;
+                let probabilities = self.probabilities(&latent)?;
+                (latent, probabilities)
+            }
+            Kind::Vectors(classifier) => {
+                let latent = classifier.left_out(folds)?;
+                let probabilities = latent.probs(Resolution::Standard)?;
+                (latent, probabilities)
+            }
         };
-        let probabilities = latent.probs(Resolution::Standard)?;
         let places: Vec<(usize, &[usize])> =
             folds.iter().flat_map(|fold| fold.iter().map(|&row| (row, fold.as_slice()))).collect();
         let at = |q: usize| (self.among.col_as_slice(places[q].0), places[q].1);
         Ok(self.raw([&probabilities, &latent.mean, &latent.var], at))
+    }
+
+    /// Class probabilities [M, C] of a network's posterior, without what the numbers of examples say.
+    fn probabilities(&self, latent: &Latent) -> Result<Mat<f64>> {
+        let mut probabilities = latent.probs(Resolution::Standard)?;
+        self.balance.equalise(&mut probabilities);
+        Ok(probabilities)
     }
 
     /// `near`: the similarities of a point with the examples, and which of them do not count.

@@ -31,6 +31,7 @@
 //! | From images to a file of vectors? | `vectors/` |
 
 mod answer;
+mod balance;
 mod binomial;
 mod calibration;
 mod change;

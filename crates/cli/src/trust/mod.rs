@@ -36,17 +36,36 @@ pub struct Args {
     /// Tasks of each shape
     #[arg(long, default_value_t = 200)]
     tasks: usize,
+    /// Classes of the tasks: test, or validation to choose by
+    #[arg(long, value_name = "PART", default_value = "test")]
+    classes: Part,
+}
+
+/// Classes of the tasks.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Part {
+    Validation,
+    Test,
+}
+
+impl From<Part> for SplitName {
+    fn from(part: Part) -> SplitName {
+        match part {
+            Part::Validation => SplitName::Val,
+            Part::Test => SplitName::Test,
+        }
+    }
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let run = args.model.open()?;
     let model = Model::open(&args.model.path.display().to_string())?;
-    let bench = Bench { run: &run, model: &model };
+    let bench = Bench { run: &run, model: &model, split: args.classes.into() };
     say!("{:14} {}", "tasks", Tally::HEADER);
     for (way, shot) in SHAPES {
         let shape = format!("{way} x {shot}");
-        let Some(tasks) = episodes(&run, SplitName::Test, (way, shot), (args.tasks, SEED))? else {
+        let Some(tasks) = episodes(&run, bench.split, (way, shot), (args.tasks, SEED))? else {
             say!("{shape:14} the test classes do not suffice");
             continue;
         };
@@ -56,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     unequal::print(&bench, args.tasks)?;
     for (way, shot) in TIMED {
-        let Some(tasks) = episodes(&run, SplitName::Test, (way, shot), (1, SEED))? else { continue };
+        let Some(tasks) = episodes(&run, bench.split, (way, shot), (1, SEED))? else { continue };
         let (items, task) = &tasks[0];
         let start = Instant::now();
         bench.adapt(items, &task.support, &task.labels, way)?;
@@ -69,6 +88,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 struct Bench<'a> {
     run: &'a ModelUnderTest,
     model: &'a Model,
+    split: SplitName,
 }
 
 impl Bench<'_> {
@@ -79,7 +99,7 @@ impl Bench<'_> {
         labels: &[usize],
         way: usize,
     ) -> anyhow::Result<(TaskClassifier, Thresholds)> {
-        let looks: Vec<Look> = match &self.run.data.split(SplitName::Test).items {
+        let looks: Vec<Look> = match &self.run.data.split(self.split).items {
             Items::Images(data) => {
                 items.iter().filter_map(|&item| Some(Look::of(&data.image(item).ok()?))).collect()
             }

@@ -3,20 +3,19 @@
 use super::{Bench, SEED};
 use crate::export::card::episodes;
 use siskin_adapt::{Features, Rules, ValidationEpisode};
-use siskin_data::SplitName;
 use siskin_methods::select;
 
 /// Classes that the two most alike are chosen from.
 const CHOICE: usize = 10;
 
 /// Numbers of examples of the two classes.
-const COUNTS: [(usize, usize); 6] = [(20, 20), (20, 1), (15, 15), (15, 1), (5, 5), (5, 1)];
+const COUNTS: [(usize, usize); 7] = [(20, 20), (20, 1), (15, 15), (15, 1), (5, 5), (5, 1), (1, 1)];
 
 /// A line for each pair of numbers that the data have.
 pub fn print(bench: &Bench<'_>, tasks: usize) -> anyhow::Result<()> {
     say!("two look-alike classes: queries of the first named the second, and the second the first");
     for (first, second) in COUNTS {
-        let Some(found) = episodes(bench.run, SplitName::Test, (CHOICE, first), (tasks, SEED))? else {
+        let Some(found) = episodes(bench.run, bench.split, (CHOICE, first), (tasks, SEED))? else {
             continue;
         };
         let (mut wrong, mut of) = ([0usize; 2], [0usize; 2]);
@@ -48,6 +47,46 @@ pub fn print(bench: &Bench<'_>, tasks: usize) -> anyhow::Result<()> {
             of[0] + of[1]
         );
     }
+    mixed(bench, tasks)
+}
+
+/// Numbers of examples of ten classes drawn at random.
+const MIXED: [usize; CHOICE] = [15, 10, 8, 5, 4, 3, 2, 2, 1, 1];
+
+/// Classes with many and with few examples in one task: accuracy of each group, and how sure the answers are.
+fn mixed(bench: &Bench<'_>, tasks: usize) -> anyhow::Result<()> {
+    let Some(found) = episodes(bench.run, bench.split, (CHOICE, MIXED[0]), (tasks, SEED))? else {
+        return Ok(());
+    };
+    let (mut of, mut right, mut sure) = ([0.0; CHOICE], [0.0; CHOICE], 0.0);
+    for (items, episode) in &found {
+        let mut seen = [0; CHOICE];
+        let kept = |&row: &usize| {
+            let class = episode.labels[row];
+            seen[class] += 1;
+            seen[class] <= MIXED[class]
+        };
+        let rows: Vec<usize> = (0..episode.labels.len()).filter(kept).collect();
+        let labels: Vec<usize> = rows.iter().map(|&row| episode.labels[row]).collect();
+        let own: Vec<usize> = rows.iter().map(|&row| items[row]).collect();
+        let (task, _) = bench.adapt(&own, &select(&episode.support, &rows), &labels, CHOICE)?;
+        let thresholds = task.thresholds(&Rules { abstain: 0.0, ..Rules::default() })?;
+        for (answer, &truth) in task.answer(&episode.queries, &thresholds)?.iter().zip(&episode.truth) {
+            of[truth] += 1.0;
+            right[truth] += f64::from(answer.label == truth);
+            sure += answer.probability();
+        }
+    }
+    let share = |classes: std::ops::Range<usize>| {
+        100.0 * right[classes.clone()].iter().sum::<f64>() / of[classes].iter().sum::<f64>()
+    };
+    say!(
+        "ten classes with {MIXED:?} examples: {:.1} % right, {:.1} % sure; the first four {:.1} %, the last four {:.1} %",
+        share(0..CHOICE),
+        100.0 * sure / of.iter().sum::<f64>(),
+        share(0..4),
+        share(6..CHOICE),
+    );
     Ok(())
 }
 
