@@ -128,6 +128,11 @@ impl<H: Head> Network<H> {
         self.adam.steps()
     }
 
+    /// Begins with a fresh optimiser at the same weights.
+    pub fn forget_moments(&mut self) {
+        self.adam = Adam::new(&self.body, &self.eval_device());
+    }
+
     /// Runs `forward` on the images in train mode, goes back from the scalar it returns (`[1]`) and adds the gradients to
     /// `step`. The network itself does not change, so a failing pass or a dropped step leaves no trace.
     pub fn record<X, E: From<Error>>(

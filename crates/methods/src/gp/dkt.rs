@@ -2,7 +2,7 @@
 //! of every class, with batch normalisation after the network, a constant mean and Gaussian noise of variance 0.1.
 //!
 //! The released code has output scale and mean for each class slot: `output_scale` and `mean` choose. It builds a new Adam at
-//! the start of every epoch; here one Adam lasts the whole training.
+//! the start of every epoch of 100 episodes: `fresh_adam_every`.
 
 use crate::error::Result;
 use crate::gp::deep_kernel::{DeepKernel, FeatureNorm, GpHead, Slots, matrix, named_scales, row_major};
@@ -56,6 +56,8 @@ pub struct DktSettings {
     pub noise: f64,
     /// Class probabilities.
     pub probabilities: DktProbabilities,
+    /// Steps after which Adam begins anew, without moments; 0: never. The published code does so every 100 steps.
+    pub fresh_adam_every: u64,
 }
 
 impl Default for DktSettings {
@@ -67,6 +69,7 @@ impl Default for DktSettings {
             initial_output_scale: std::f64::consts::LN_2,
             noise: 0.1,
             probabilities: DktProbabilities::Published,
+            fresh_adam_every: 0,
         }
     }
 }
@@ -176,6 +179,10 @@ impl GpHead for DktHead {
         if index < of_process { rates.kernel } else { rates.network.learning_rate }
     }
 
+    fn fresh_adam_every(&self) -> u64 {
+        self.config.fresh_adam_every
+    }
+
     fn named(&self) -> Vec<(String, f64)> {
         let mut all = named_scales(&self.kernel);
         match self.means[..] {
@@ -241,6 +248,7 @@ mod tests {
     use super::*;
     use crate::shared::golden::{Golden, assert_close};
     use crate::{Images, Purpose, Rows, select};
+    use siskin_nn::Pace;
 
     const SUPPORT: [usize; 3] = [0, 4, 8];
     const QUERY: [usize; 9] = [1, 2, 3, 5, 6, 7, 9, 10, 11];
@@ -307,22 +315,68 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_state_comes_back_and_training_goes_on_to_the_same_bits() {
-        let setup = Setup {
+    fn setup() -> Setup {
+        Setup {
             architecture: siskin_nn::Architecture::Conv4S,
             image_size: 28,
             way: 2,
             base_classes: Some(9),
             seed: 5,
             device: siskin_nn::DeviceChoice::Cpu,
+        }
+    }
+
+    const RATES: Rates = Rates { network: Pace { learning_rate: 1e-3, weight_decay: 0.0 }, kernel: 1e-2 };
+
+    fn pixels() -> Vec<f32> {
+        (0..6 * 28 * 28).map(|i| ((i * 31 % 101) as f32 / 50.0) - 1.0).collect()
+    }
+
+    /// Two classes of three images of 28 pixels.
+    fn episode(pixels: &[f32]) -> Episode<'_> {
+        let images = Images::new(pixels, [6, 1, 28, 28]).unwrap();
+        Episode { images, labels: &[0, 0, 0, 1, 1, 1], support: &[0, 3], query: &[1, 2, 4, 5], way: 2 }
+    }
+
+    /// Adam's first step moves every number by its rate, whatever the gradient; later steps do not.
+    #[test]
+    fn a_fresh_adam_begins_where_the_settings_say_so_and_after_a_resume_too() {
+        let pixels = pixels();
+        let episode = episode(&pixels);
+        let new = |fresh_adam_every: u64| {
+            Dkt::new(&DktSettings { fresh_adam_every, ..DktSettings::default() }, setup()).unwrap()
         };
-        let new = || Dkt::new(&DktSettings::default(), setup).unwrap();
-        let pixels: Vec<f32> = (0..6 * 28 * 28).map(|i| ((i * 31 % 101) as f32 / 50.0) - 1.0).collect();
-        let images = Images::new(&pixels, [6, 1, 28, 28]).unwrap();
-        let labels = [0, 0, 0, 1, 1, 1];
-        let episode = Episode { images, labels: &labels, support: &[0, 3], query: &[1, 2, 4, 5], way: 2 };
-        let rates = Rates { network: 1e-3.into(), kernel: 1e-2 };
+        let steps = |model: &mut Dkt, count: usize| {
+            (0..count).for_each(|_| assert!(model.train_step(&[episode], RATES).unwrap().taken));
+        };
+        let (mut one, mut fresh) = (new(0), new(2));
+        steps(&mut one, 2);
+        steps(&mut fresh, 2);
+        assert_eq!(one.state(), fresh.state());
+        let before = fresh.state();
+        let mut resumed = new(2);
+        resumed.load_state(&before).unwrap();
+        [&mut one, &mut fresh, &mut resumed].into_iter().for_each(|model| steps(model, 1));
+        assert_eq!(resumed.state(), fresh.state());
+        // The raw output scale, after the mean (whose gradient is 0 for two classes of one size).
+        let moved =
+            |model: &Dkt| (before.f64s("hyper").unwrap()[1] - model.state().f64s("hyper").unwrap()[1]).abs();
+        let apart = |model: &Dkt| (moved(model) / RATES.kernel - 1.0).abs();
+        assert!(apart(&fresh) < 1e-5 && apart(&one) > 1e-3, "{} {}", moved(&fresh), moved(&one));
+        let taken = |model: &Dkt| {
+            (model.state().f64s("hyper.adam.steps").unwrap()[0], model.state().network().unwrap().steps)
+        };
+        assert_eq!((taken(&one), taken(&fresh)), ((3.0, 3), (1.0, 1)));
+        steps(&mut fresh, 2);
+        assert_eq!(taken(&fresh), (1.0, 1));
+    }
+
+    #[test]
+    fn a_state_comes_back_and_training_goes_on_to_the_same_bits() {
+        let new = || Dkt::new(&DktSettings::default(), setup()).unwrap();
+        let pixels = pixels();
+        let (episode, rates) = (episode(&pixels), RATES);
+        let images = episode.images;
         let mut first = new();
         assert!(first.train_step(&[episode], rates).unwrap().taken);
         let mut second = new();

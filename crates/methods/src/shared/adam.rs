@@ -21,6 +21,11 @@ impl ScalarAdam {
         ScalarAdam { m: vec![0.0; len], v: vec![0.0; len], steps: 0 }
     }
 
+    /// Steps taken so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// `x <- x - rate m^ / (sqrt(v^) + eps)`, as PyTorch's Adam; `rate(i)` is that of number i.
     pub fn step(&mut self, x: &mut [f64], gradient: &[f64], rate: impl Fn(usize) -> f64) {
         self.steps += 1;

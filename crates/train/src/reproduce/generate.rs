@@ -93,7 +93,7 @@ fn parts(path: String, head: String, name: &str, eq15: bool) -> Parts {
         None => (1, rest),
     };
     let place = format!("{}, 5-way {shot}-shot", scenario.title());
-    let (method, title, own, notes, train) = match METHOD_ROWS.iter().find(|other| other.key == row) {
+    let (method, title, own, mut notes, train) = match METHOD_ROWS.iter().find(|other| other.key == row) {
         Some(other) => {
             let (length, train) = method_length(other, scenario, shot);
             let title = format!("{place}, {}: {length}.", method_title(other));
@@ -116,6 +116,7 @@ fn parts(path: String, head: String, name: &str, eq15: bool) -> Parts {
             (String::new(), title, format!("\n[cdkt]\n{}", cdkt.settings()), cdkt.notes(), train)
         }
     };
+    notes.extend(scenario.notes().map(String::from));
     let body = format!(
         "{method}[data]\n{}image_size = 84\naugment = true\n\n[episode]\nshot = {shot}\n\n[backbone]\nname = \"conv4\"\n\
          {own}\n[train]\n{train}",

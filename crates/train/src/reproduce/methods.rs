@@ -49,8 +49,7 @@ pub(super) const METHOD_ROWS: [MethodRow; 14] = [
     MethodRow::new("proto-net", "proto-net", ""),
     MethodRow::new("relation-net", "relation-net", "loss = \"mse\"\nprobabilities = \"softmax\"\n"),
     MethodRow::new("maml", "maml", MAML).length(Length::Epochs { tasks: 4 }),
-    MethodRow::new("dkt", "dkt", "output_scale = \"per-class\"\nmean = \"per-class\"\nnoise = 0.1\n")
-        .kernel_rate("1e-4"),
+    MethodRow::new("dkt", "dkt", DKT).kernel_rate("1e-4"),
     MethodRow::new("bmaml", "bmaml", BMAML),
     MethodRow::new("bmaml-chaser", "bmaml-chaser", CHASER),
     MethodRow::new("abml", "abml", ABML),
@@ -59,6 +58,13 @@ pub(super) const METHOD_ROWS: [MethodRow; 14] = [
     MethodRow::new("ove-ml", "ove", GIBBS_ML).kernel_rate("1e-3"),
     MethodRow::new("ove-pl", "ove", GIBBS_PL).kernel_rate("1e-3"),
 ];
+
+const DKT: &str = "\
+output_scale = \"per-class\"
+mean = \"per-class\"
+noise = 0.1
+fresh_adam_every = 100
+";
 
 const MAML: &str = "\
 order = \"second\"

@@ -220,7 +220,7 @@ methods! {
         ]
     ];
     dkt: "dkt", any_way: true, [[]];
-    dkt_per_class: "dkt", any_way: false, [["dkt.output_scale=per-class", "dkt.probabilities=largest-target"]];
+    dkt_per_class: "dkt", any_way: false, [["dkt.output_scale=per-class", "dkt.probabilities=largest-target", "dkt.fresh_adam_every=3"]];
     ls_gibbs: "ls-gibbs", any_way: true, [
         ["ls-gibbs.chains=4", "ls-gibbs.test_sweeps=10"],
         ["ls-gibbs.chains=4", "ls-gibbs.test_sweeps=10", "ls-gibbs.objective=predictive", "ls-gibbs.probabilities=expected"]

@@ -98,6 +98,11 @@ pub trait GpHead: Clone + Send + Sync {
         rates.kernel
     }
 
+    /// Steps after which Adam begins anew, without moments; 0: never.
+    fn fresh_adam_every(&self) -> u64 {
+        0
+    }
+
     /// Learned numbers worth watching, by name.
     fn named(&self) -> Vec<(String, f64)>;
 
@@ -208,6 +213,11 @@ impl<H: GpHead> Method for DeepKernel<H> {
         }
         let taken = loss.is_finite() && step.non_finite() == 0 && gradient.iter().all(|g| g.is_finite());
         if taken {
+            let every = head.fresh_adam_every();
+            if every > 0 && self.adam.steps() >= every {
+                self.adam = ScalarAdam::new(self.learned.len());
+                self.network.forget_moments();
+            }
             self.network.apply(step, rates.network);
             let mut learned = self.learned.clone();
             self.adam.step(&mut learned, &gradient, |index| head.rate(index, rates));

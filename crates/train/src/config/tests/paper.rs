@@ -3,7 +3,7 @@
 use super::*;
 
 /// What the paper and its released code say of each row, by a part of the file's path: the keys that must have these values.
-const PAPER: [(&str, &str, &str); 47] = [
+const PAPER: [(&str, &str, &str); 48] = [
     ("paper/", "episode.way", "5"),
     ("paper/", "episode.query", "16"),
     ("paper/", "backbone.name", "\"conv4\""),
@@ -42,6 +42,7 @@ const PAPER: [(&str, &str, &str); 47] = [
     ("-maml.toml", "maml.inner_steps", "5"),
     ("-maml.toml", "maml.inner_learning_rate", "0.01"),
     ("-dkt.toml", "dkt.mean", "\"per-class\""),
+    ("-dkt.toml", "dkt.fresh_adam_every", "100"),
     ("-dkt.toml", "train.kernel_learning_rate", "0.0001"),
     ("ls-gibbs", "ls-gibbs.as_released", "true"),
     ("ls-gibbs", "ls-gibbs.test_sweeps", "50"),
