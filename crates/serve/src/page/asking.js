@@ -36,23 +36,28 @@ function showPhotos() {
   showNext(answered, sure);
   if (answered.length) speak($("results-said").textContent);
 }
-// The photo the model is least decided about (by the entropy of its answer) is asked for first.
-function showNext(answered, sure) {
+// The photos whose label would help most come first: those of no class shown, then the least decided, by the entropy of their answers.
+function byWorth(photos) {
   const doubt = (a) => a.row.none_of_these ? Infinity : a.row.entropy;
-  const open = answered.filter((a) => !a.row.error && !a.skipped && !isSure(a.row, photoTask.task)).sort((a, b) => doubt(b) - doubt(a));
+  return photos.toSorted((a, b) => doubt(b) - doubt(a));
+}
+function showNext(answered, sure) {
+  const open = byWorth(answered.filter((a) => !a.row.error && !a.skipped && !isSure(a.row, photoTask.task)));
   $("next").hidden = open.length === 0 || answered.length < 2;
   if ($("next").hidden) return;
   const [a] = open;
-  const choose = (item) => make("button", { textContent: item.label, onclick: () => {
+  const label = (item) => {
     showPhotos.before = { sure, of: answered.length };
     asked.splice(asked.indexOf(a), 1);
     groups.keep(item, { name: a.name, image: a.image });
     groups.changed();
-  } });
+  };
+  const choose = (item) => make("button", { textContent: item.label, onclick: () => label(item) });
+  const other = () => { const item = groups.add(); label(item); item.name.focus(); };
   $("next").replaceChildren(make("h3", { textContent: "Label next" }),
     make("div", { className: "next" }, make("img", { src: a.image, alt: a.name }),
       make("div", {}, make("p", { textContent: "Of the photos left, this one would help most. What is it?" }),
-        make("div", { className: "row" }, ...groups.items.map(choose), make("button", { className: "plain", textContent: "Skip", onclick: () => { a.skipped = true; showPhotos(); } })))));
+        make("div", { className: "row" }, ...groups.items.map(choose), make("button", { textContent: "Something else", title: "Make a new class of it", onclick: other }), make("button", { className: "plain", textContent: "Skip", onclick: () => { a.skipped = true; showPhotos(); } })))));
 }
 $("newest").onchange = () => { keepWork(); showPhotos(); };
 $("forget-all").onclick = () => {

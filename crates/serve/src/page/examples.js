@@ -29,7 +29,7 @@ function exampleDrawings() {
     examples: [{ name: "a drawing of " + name, image: drawingImage(byHand(strokes, 3 * k + 2)) }] })));
   query.set(byHand(SIGNS.snail, 99));
   showTab("draw");
-  tell("Change the drawing below, or draw another sign: the answer follows.");
+  hint("draw", "Change the drawing, or draw another sign: the answer follows.");
 }
 
 // Pictures of fruit on a table: soft light from one side, never twice the same.
@@ -108,5 +108,5 @@ function examplePhotos() {
   asked.splice(0, asked.length, ...others.map((kind, k) => ({ name: `another ${kind}`, image: paint(kind, 41 + k) })));
   groups.load(kinds.map((name, k) => ({ name, examples: [1, 2, 3].map((i) => ({ name: `${name} ${i}`, image: paint(name, 5 * k + i) })) })));
   showTab("images");
-  tell("Pictures painted by the program. Put your own photos into classes of your own.");
+  hint("images", "Pictures painted by the program. Put photos of your own into classes of your own.");
 }

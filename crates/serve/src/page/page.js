@@ -16,6 +16,8 @@ function speak(text) {
   clearTimeout(speaking);
   speaking = setTimeout(() => { $("spoken").textContent = text; }, 700);
 }
+// A sentence on a tab about what is shown there; "" takes it away.
+function hint(tab, text) { $(tab + "-hint").textContent = text; }
 // A sentence about what was just done, with a way back where there is one.
 let telling;
 function tell(text, undo) {
@@ -23,5 +25,5 @@ function tell(text, undo) {
   const back = undo ? [make("button", { textContent: "Undo", onclick: () => { $("told").hidden = true; undo(); } })] : [];
   $("told").replaceChildren(make("span", { textContent: text }), ...back);
   $("told").hidden = false;
-  telling = setTimeout(() => { $("told").hidden = true; }, 10000);
+  telling = setTimeout(() => { $("told").hidden = true; }, undo ? 10000 : 5000);
 }

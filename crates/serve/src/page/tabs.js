@@ -8,6 +8,7 @@ function showTab(name, focus = false) {
     $(tab.getAttribute("aria-controls")).hidden = !chosen;
     if (chosen && focus) tab.focus();
   }
+  $("told").hidden = true;
   if (location.hash !== "#" + name) history.replaceState(null, "", "#" + name);
   showHello();
 }

@@ -74,6 +74,7 @@ async function openTask(tab, file) {
 function startOver(tab) {
   const { list, least, reset } = tabsWork[tab], old = list.data(), was = asked.slice(), strokes = query.strokes;
   list.load([], least);
+  hint(tab, "");
   reset();
   tell("Everything on this tab was cleared.", () => {
     list.load(old);
