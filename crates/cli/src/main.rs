@@ -22,6 +22,7 @@ mod quickstart;
 mod reproduce;
 mod serve;
 mod stop;
+mod sweep;
 mod test;
 mod train;
 mod training_bar;
@@ -69,6 +70,8 @@ enum Command {
     Compare(compare::Args),
     /// Train and test what a table of the paper needs, and write the table with its figures and ours.
     Reproduce(reproduce::Args),
+    /// Train and test many runs by one table of settings, on this machine or by Slurm or HyperQueue.
+    Sweep(sweep::Args),
     /// Draw the paper's figures.
     Figures(figures::Args),
     /// Time a training and a test episode on this machine.
@@ -135,6 +138,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Calibrate(args)) => calibrate::run(args),
         Some(Command::Compare(args)) => compare::run(args),
         Some(Command::Reproduce(args)) => reproduce::run(args),
+        Some(Command::Sweep(args)) => sweep::run(args),
         Some(Command::Figures(args)) => figures::run(args),
         Some(Command::Bench(args)) => bench::run(args),
         Some(Command::Quickstart(args)) => quickstart::run(args),

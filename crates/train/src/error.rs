@@ -87,3 +87,15 @@ pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(
     let path = path.into();
     move |source| siskin_data::Error::io(action, &path, source).into()
 }
+
+/// An error for a name that does not exist: the nearest of `known`, and those of `shown`.
+pub(crate) fn unknown(what: &str, name: &str, known: &[&str], shown: &[&str]) -> Error {
+    let near = |a: &str| strsim::jaro_winkler(name, a);
+    let nearest = known.iter().max_by(|a, b| near(a).total_cmp(&near(b))).copied().unwrap_or_default();
+    Error::UnknownName {
+        what: what.into(),
+        name: name.into(),
+        nearest: nearest.into(),
+        known: shown.join(", "),
+    }
+}

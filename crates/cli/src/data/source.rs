@@ -65,6 +65,21 @@ impl ReadArgs {
         Ok(work(&Opener { cache: &cache, on_bad, shorter_side, progress: &progress })?)
     }
 
+    /// These arguments as words of a command line that may be given anywhere.
+    pub fn words(&self) -> anyhow::Result<Vec<String>> {
+        let policy = match self.on_bad_image {
+            OnBad::Skip => "skip",
+            OnBad::Error => "error",
+        };
+        let side = self.shorter_side.to_string();
+        let mut words = vec!["--on-bad-image".into(), policy.into(), "--shorter-side".into(), side];
+        if let Some(cache) = &self.cache.cache {
+            let cache = std::path::absolute(cache).context("cannot say where the cache is")?;
+            words.extend(["--cache".into(), cache.display().to_string()]);
+        }
+        Ok(words)
+    }
+
     /// The policy.
     pub fn on_bad(&self) -> OnBadImage {
         match self.on_bad_image {

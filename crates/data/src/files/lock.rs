@@ -51,6 +51,18 @@ impl Lock {
         sign(&mut file)?;
         Ok(Lock { _file: file })
     }
+
+    /// Whether somebody holds the lock of `folder` now. Who takes it at this very moment may meet the question.
+    pub fn is_taken(folder: &Path) -> Result<bool> {
+        match File::open(folder.join(NAME)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            file => match file?.try_lock_shared() {
+                Ok(()) => Ok(false),
+                Err(TryLockError::WouldBlock) => Ok(true),
+                Err(TryLockError::Error(e)) => Err(e),
+            },
+        }
+    }
 }
 
 fn open(folder: &Path) -> Result<File> {
@@ -71,7 +83,9 @@ mod tests {
     #[test]
     fn the_second_is_told_who_was_first_and_comes_in_after() {
         let folder = tempfile::tempdir().unwrap();
+        assert!(!Lock::is_taken(folder.path()).unwrap());
         let first = Lock::take(folder.path()).unwrap();
+        assert!(Lock::is_taken(folder.path()).unwrap());
         let error = Lock::take(folder.path()).unwrap_err().to_string();
         assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
         let mut waited = false;

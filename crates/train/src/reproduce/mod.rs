@@ -23,17 +23,3 @@ pub use paper::{Cell, Column, Measure, PaperRow, PaperTable, table, tables};
 pub use plan::{Plan, PlanOptions, PlannedRun, shell_word};
 pub use record::{Finished, Record};
 pub use state::State;
-
-use crate::error::Error;
-
-/// An error for a name that does not exist: the nearest of `known`, and those of `shown`.
-fn unknown(what: &str, name: &str, known: &[&str], shown: &[&str]) -> Error {
-    let near = |a: &str| strsim::jaro_winkler(name, a);
-    let nearest = known.iter().max_by(|a, b| near(a).total_cmp(&near(b))).copied().unwrap_or_default();
-    Error::UnknownName {
-        what: what.into(),
-        name: name.into(),
-        nearest: nearest.into(),
-        known: shown.join(", "),
-    }
-}

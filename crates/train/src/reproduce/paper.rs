@@ -1,7 +1,6 @@
 //! The tables of the paper with their figures, from `paper.toml`.
 
-use super::unknown;
-use crate::error::Result;
+use crate::error::{Result, unknown};
 use serde::Deserialize;
 use std::sync::LazyLock;
 

@@ -2,10 +2,9 @@
 
 use super::generate::configs;
 use super::paper::{Cell, PaperTable};
-use super::unknown;
 use crate::compare::{same_test, unfinished};
 use crate::config::{Config, TestConfig};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unknown};
 use crate::run::Run;
 use siskin_data::Opener;
 use siskin_methods::MethodName;

@@ -2,11 +2,8 @@
 
 use super::plan::{Plan, PlannedRun};
 use super::record::{Finished, Record};
-use crate::checkpoint;
-use crate::compare::is_complete;
 use crate::error::Result;
-use crate::phase::{Phase, phases};
-use crate::run_folder::RunFolder;
+use crate::progress::Progress;
 
 /// How far a run is.
 #[derive(Debug, Clone)]
@@ -65,12 +62,10 @@ impl Plan {
         if run.elsewhere.is_some() {
             return Ok(State::Trained { of: 0 });
         }
-        let Ok(folder) = RunFolder::open(&run.folder) else { return Ok(State::NotRun) };
-        let (config, position) = (folder.config()?, checkpoint::load(&folder.newest())?.0);
-        let of = phases(&config)?.last().map_or(0, Phase::end);
-        match folder.best().exists() && is_complete(&config, &position)? {
-            true => Ok(State::Trained { of }),
-            false => Ok(State::Stopped { done: position.episode, of }),
-        }
+        Ok(match Progress::of(&run.folder)? {
+            Progress::NotRun => State::NotRun,
+            Progress::Begun { done, of } => State::Stopped { done, of },
+            Progress::Trained { of } => State::Trained { of },
+        })
     }
 }
