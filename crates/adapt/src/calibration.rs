@@ -5,7 +5,7 @@ use crate::fitted::Raw;
 use crate::held_out::HeldOut;
 use crate::sets;
 use crate::strangeness::{Facts, score, weights};
-use crate::tempering::{Known, caution};
+use crate::tempering::{Expected, Known, caution};
 use serde::{Deserialize, Serialize};
 use siskin_calib::{Predictions, top};
 use siskin_model::{Card, ShapeFacts};
@@ -77,10 +77,15 @@ impl TaskCalibration {
         let of_shape = validation.as_ref().and_then(|shape| shape.temperature);
         let temperature = of_shape.or(card.map(|card| card.temperature)).unwrap_or(1.0);
         let mut found = TaskCalibration { temperature, validation, other_kind, ..TaskCalibration::nothing() };
-        let Some(HeldOut { raw, labels }) = held else { return Ok(found) };
+        let expected = if other_kind { Expected::OTHER_KIND } else { Expected::USUAL };
+        let Some(HeldOut { raw, labels }) = held else {
+            found.caution = caution(&Known { probabilities: &[], labels: &[], classes }, expected);
+            found.temperature *= found.caution;
+            return Ok(found);
+        };
         let known = Known { probabilities: &raw.probabilities, labels, classes };
         let before = known.at(temperature)?;
-        found.caution = caution(&Known { probabilities: &before, labels, classes });
+        found.caution = caution(&Known { probabilities: &before, labels, classes }, expected);
         found.temperature *= found.caution;
         let after = Predictions::new(known.at(found.temperature)?, labels.clone(), classes)?;
         let tops: Vec<(usize, f64)> = before.chunks_exact(classes).map(top).collect();
