@@ -6,5 +6,20 @@
 from . import calibration
 from ._estimator import LogisticSoftmaxGPC
 from ._few_shot import FewShotClassifier
+from ._native import VERSION as __version__
+from ._plots import plot_nearest, plot_reliability, plot_sets
+from ._runs import Run, Test, test, train
 
-__all__ = ["FewShotClassifier", "LogisticSoftmaxGPC", "calibration"]
+__all__ = [
+    "FewShotClassifier",
+    "LogisticSoftmaxGPC",
+    "Run",
+    "Test",
+    "__version__",
+    "calibration",
+    "plot_nearest",
+    "plot_reliability",
+    "plot_sets",
+    "test",
+    "train",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import _native
 
 _Array = NDArray[np.float64]
+Kernel = Literal[
+    "auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic", "two-scale"
+]
+Likelihood = Literal["logistic-softmax", "softmax", "one-vs-each", "gaussian"]
+Inference = Literal["direct", "collapsed"]
 
 
 class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
@@ -77,9 +82,9 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        kernel: str = "auto",
-        likelihood: str = "logistic-softmax",
-        inference: str = "direct",
+        kernel: Kernel = "auto",
+        likelihood: Likelihood = "logistic-softmax",
+        inference: Inference = "direct",
         standardise: bool = True,
         prior_mean: float = -1.0,
         tau: float = 0.5,

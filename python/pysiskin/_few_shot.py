@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import warnings
-from typing import Any, Iterable
+from typing import Any, Iterable, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,11 +57,15 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     model : str or path
         The name of the shipped model or of a network that was added by ``siskin model add``, a file written by
         ``siskin export``, or the folder of a training run. It is opened at the first use.
+    on_bad_image : {"error", "skip"}
+        What a fit does about an image that cannot be read. "skip" leaves it out and reports it in ``skipped_``; ``answers`` has
+        a dict with ``error`` for it. Other predictions have one row for each image, so that a bad one is always an error there.
 
     Attributes
     ----------
     classes_ : array [C], the class labels
     calibration_ : str, what the answers rest on
+    skipped_ : list of (image, reason), what the last fit left out: the path, or the place in the list
     left_out_ : (right, of) or None, the examples that were right when left out, one of each class at a time; ``None`` if no
         class has two
 
@@ -78,11 +83,13 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     calibration_: str
     left_out_: tuple[int, int] | None
+    skipped_: list[tuple[str | int, str]]
     _opened: tuple[str, _native.Network]
     _adapted: tuple[_native.Network, _native.Task]
 
-    def __init__(self, model: _Path = _EMBEDDED) -> None:
+    def __init__(self, model: _Path = _EMBEDDED, *, on_bad_image: Literal["error", "skip"] = "error") -> None:
         self.model = model
+        self.on_bad_image = on_bad_image
 
     def _open(self) -> _native.Network:
         name = os.fspath(self.model)
@@ -98,6 +105,29 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         self.calibration_ = task.calibration()
         self.left_out_ = task.left_out()
         return self
+
+    def _skips(self) -> bool:
+        if self.on_bad_image not in ("error", "skip"):
+            raise ValueError(f'on_bad_image = {self.on_bad_image!r} must be "error" or "skip"')
+        return self.on_bad_image == "skip"
+
+    def _readable(
+        self, network: _native.Network, images: list[str | NDArray[np.uint8]], y: NDArray[Any]
+    ) -> tuple[list[str | NDArray[np.uint8]], NDArray[Any]]:
+        """The images that can be read, with their labels. The others are reported."""
+        if y.ndim != 1:
+            raise ValueError(f"labels have the shape {y.shape}; expected a list with one label an image")
+        if len(images) != len(y):
+            raise ValueError(f"{len(images)} images have {len(y)} labels")
+        self.skipped_ = []
+        if self._skips():
+            faults = network.faults(images)
+            for place, (image, fault) in enumerate(zip(images, faults)):
+                if fault is not None:
+                    self.skipped_.append((image if isinstance(image, str) else place, fault))
+            good = [place for place, fault in enumerate(faults) if fault is None]
+            images, y = [images[place] for place in good], y[good]
+        return images, y
 
     def _answer(self, images: Iterable[Any]) -> tuple[_Array, _Array, _Array, _Array]:
         check_is_fitted(self)
@@ -117,20 +147,19 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, images: Iterable[Any], labels: ArrayLike) -> FewShotClassifier:
         """Adapts to labelled images. Returns the classifier."""
         network = self._open()
-        y = np.asarray(labels)
-        if y.ndim != 1:
-            raise ValueError(f"labels have the shape {y.shape}; expected a list with one label an image")
+        given, y = self._readable(network, _images(images), np.asarray(labels))
         if y.dtype.kind == "f" and np.isnan(y).any():
             raise ValueError("a label is NaN")
         classes, indices = np.unique(y, return_inverse=True)
-        task = network.adapt(_images(images), indices.tolist(), [str(c) for c in classes])
+        task = network.adapt(given, indices.tolist(), [str(c) for c in classes])
         return self._take(network, task, classes)
 
     def fit_folder(self, folder: _Path) -> FewShotClassifier:
         """Adapts to a folder with one folder of images per class (or any other layout that ``siskin adapt`` reads): the same
         task, to the byte. Returns the classifier."""
         network = self._open()
-        task = network.adapt_folder(os.fspath(folder))
+        task, skipped = network.adapt_folder(os.fspath(folder), self._skips())
+        self.skipped_ = list(skipped)
         return self._take(network, task, np.array(task.classes()))
 
     def partial_fit(self, images: Iterable[Any], labels: ArrayLike) -> FewShotClassifier:
@@ -139,11 +168,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         if not hasattr(self, "_adapted"):
             return self.fit(images, labels)
         network, task = self._adapted
-        y = np.asarray(labels)
-        if y.ndim != 1:
-            raise ValueError(f"labels have the shape {y.shape}; expected a list with one label an image")
+        given, y = self._readable(network, _images(images), np.asarray(labels))
         names, indices = np.unique(y, return_inverse=True)
-        task = network.add(task, _images(images), indices.tolist(), [str(name) for name in names])
+        task = network.add(task, given, indices.tolist(), [str(name) for name in names])
         known = {str(name): name for name in [*names.tolist(), *self.classes_.tolist()]}
         return self._take(network, task, np.array([known[name] for name in task.classes()]))
 
@@ -165,11 +192,17 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         """Class probabilities [N, C], columns as in ``classes_``."""
         return self._answer(images)[0]
 
-    def predict(self, images: Iterable[Any]) -> NDArray[Any]:
+    def predict(self, images: Iterable[Any], *, none_of_these: bool = False) -> NDArray[Any]:
         """The most probable class of each image, as scikit-learn asks for: one of ``classes_`` even for an image that is none of
-        them. :meth:`answers` and :meth:`predict_set` say "none of these"."""
-        best = np.argmax(self.predict_proba(images), axis=1)
-        return self.classes_[best]
+        them. With ``none_of_these=True`` such an image has ``None``, by the rule of :meth:`answers` and :meth:`predict_set`,
+        and the array holds objects."""
+        given = _images(images)
+        best = np.argmax(self.predict_proba(given), axis=1)
+        labels = self.classes_[best]
+        if not none_of_these:
+            return labels
+        strange = [possible is None for possible in self.predict_set(given)]
+        return np.where(strange, None, labels.astype(object))
 
     def uncertainty(self, images: Iterable[Any]) -> dict[str, _Array]:
         """Entropy (nats), latent variance and novelty of each image, as a dict of arrays [N]."""
@@ -213,10 +246,35 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         strangers that are noticed, where the model's validation classes tell."""
         check_is_fitted(self)
         network, task = self._adapted
-        found = network.named_answers(
-            task, _images(images), level=level, abstain=abstain, min_probability=min_probability, explain=explain
+        given = _images(images)
+        faults = network.faults(given) if self._skips() else [None] * len(given)
+        good = [image for image, fault in zip(given, faults) if fault is None]
+        found = iter(
+            network.named_answers(
+                task, good, level=level, abstain=abstain, min_probability=min_probability, explain=explain
+            )
+            if good
+            else []
         )
-        return [json.loads(answer) for answer in found]
+        return [json.loads(next(found)) if fault is None else {"error": fault} for fault in faults]
+
+    def _repr_html_(self) -> str:
+        name = html.escape(f"FewShotClassifier({os.fspath(self.model)!r})")
+        if not hasattr(self, "_adapted"):
+            return f"<p><b>{name}</b>, not adapted to examples yet</p>"
+        counts = self._adapted[1].counts()
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{html.escape(str(label))}</td><td>{count}</td></tr>"
+            for label, count in zip(self.classes_, counts)
+        )
+        checked = ""
+        if self.left_out_ is not None:
+            checked = f"Left out, one of each class at a time, {self.left_out_[0]} of {self.left_out_[1]} examples were right. "
+        skipped = getattr(self, "skipped_", [])
+        if skipped:
+            checked += f"{len(skipped)} images were left out: see <code>skipped_</code>. "
+        head = "<tr><th style='text-align:left'>class</th><th>examples</th></tr>"
+        return f"<p><b>{name}</b></p><table>{head}{rows}</table><p>{checked}{html.escape(self.calibration_)}</p>"
 
     def save(self, path: _Path) -> None:
         """Writes the task to a file that ``siskin predict`` and :meth:`load` read. The model is not in it."""

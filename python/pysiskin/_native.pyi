@@ -1,15 +1,18 @@
-from typing import Any, Sequence, final
+from typing import Any, Callable, Sequence, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "VERSION",
     "DEFAULT_LEVEL",
     "DEFAULT_ABSTAIN",
     "DEFAULT_MIN_PROBABILITY",
     "Classifier",
     "Network",
     "Task",
+    "test",
+    "train",
     "accuracy",
     "nll",
     "brier",
@@ -26,6 +29,7 @@ __all__ = [
 _F = NDArray[np.float64]
 _Image = NDArray[np.uint8] | str
 
+VERSION: str
 DEFAULT_LEVEL: float
 DEFAULT_ABSTAIN: float
 DEFAULT_MIN_PROBABILITY: float
@@ -66,7 +70,8 @@ class Network:
     def card(self) -> str: ...
     def embed(self, images: Sequence[_Image]) -> _F: ...
     def adapt(self, images: Sequence[_Image], labels: Sequence[int], classes: Sequence[str]) -> Task: ...
-    def adapt_folder(self, folder: str) -> Task: ...
+    def adapt_folder(self, folder: str, skip: bool) -> tuple[Task, list[tuple[str, str]]]: ...
+    def faults(self, images: Sequence[_Image]) -> list[str | None]: ...
     def add(
         self, task: Task, images: Sequence[_Image], labels: Sequence[int], classes: Sequence[str]
     ) -> Task: ...
@@ -102,6 +107,7 @@ class Task:
     def __reduce__(self) -> tuple[Any, tuple[bytes]]: ...
     def classes(self) -> list[str]: ...
     def model(self) -> str | None: ...
+    def counts(self) -> list[int]: ...
     def calibration(self) -> str: ...
     def left_out(self) -> tuple[int, int] | None: ...
 
@@ -118,3 +124,13 @@ def sharpen(p: _F, temperature: float) -> _F: ...
 def conformal_sets(
     calibration: _F, labels: Sequence[int], p: _F, alpha: float, rule: str
 ) -> list[list[int]]: ...
+def train(
+    config: str | None, out: str, settings: Sequence[str], resume: bool, on: Callable[[str], None] | None
+) -> str: ...
+def test(
+    path: str,
+    data: str | None,
+    settings: Sequence[str],
+    episodes: str | None,
+    on: Callable[[str], None] | None,
+) -> tuple[str, tuple[_F, list[int]] | None]: ...

@@ -1,7 +1,7 @@
 //! A trained network, and the tasks it is adapted to.
 
 use crate::array::{column, table};
-use crate::image::Given;
+use crate::image::{Given, Source};
 use crate::pool::Pool;
 use crate::{file_error, value_error};
 use numpy::{PyArray1, PyArray2};
@@ -118,16 +118,39 @@ impl Network {
             .and_then(|(task, mismatch)| warned(py, mismatch, task))
     }
 
-    /// Adapts to a folder of labelled images, as `siskin adapt` does.
-    fn adapt_folder(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Task> {
+    /// Adapts to a folder of labelled images, as `siskin adapt` does. With `skip`, images that cannot be read are left out, and
+    /// told by path and reason.
+    fn adapt_folder(
+        &self,
+        py: Python<'_>,
+        folder: PathBuf,
+        skip: bool,
+    ) -> PyResult<(Task, Vec<(String, String)>)> {
         let model = self.model.clone();
+        let on_bad = if skip { OnBadImage::Skip } else { OnBadImage::Error };
         self.pool
             .run(py, move || {
-                let support = Support::read(&folder, OnBadImage::Error, &model, &Intake::default())
-                    .map_err(file_error)?;
+                let support =
+                    Support::read(&folder, on_bad, &model, &Intake::default()).map_err(file_error)?;
+                let bad = support.bad().iter().map(|file| (file.path.to_string(), file.fault.to_string()));
+                let bad = bad.collect();
                 adapted(&model, &support, &siskin_adapt::title_of(&folder))
+                    .map(|(task, mismatch)| ((task, bad), mismatch))
             })
             .and_then(|(task, mismatch)| warned(py, mismatch, task))
+    }
+
+    /// Of each image what is wrong with it, `None` if it can be read.
+    fn faults(&self, py: Python<'_>, images: Vec<Given<'_>>) -> PyResult<Vec<Option<String>>> {
+        let sources: Vec<PyResult<Source>> =
+            images.into_iter().map(|image| image.source(&self.model)).collect();
+        let model = self.model.clone();
+        let found = self.pool.run(py, move || {
+            let intake = Intake::default();
+            let view = |source: PyResult<Source>| source?.view(&model, &intake).map(drop);
+            Ok(sources.into_iter().map(|source| view(source).err()).collect::<Vec<_>>())
+        })?;
+        Ok(found.into_iter().map(|error| error.map(|e| e.value(py).to_string())).collect())
     }
 
     /// The task with more labelled images: `labels` index `classes`, of the task or new.
@@ -344,6 +367,12 @@ impl Task {
     /// Names of the classes.
     fn classes(&self) -> Vec<String> {
         self.0.classes().to_vec()
+    }
+
+    /// Examples of each class.
+    fn counts(&self) -> Vec<usize> {
+        let of = |c: usize| self.0.labels().iter().filter(|label| **label == c).count();
+        (0..self.0.classes().len()).map(of).collect()
     }
 
     /// The path or name of the model it was made with.

@@ -34,3 +34,34 @@ pub fn interruptible<T: Send + 'static>(
         }
     }
 }
+
+/// As [`interruptible`] for work that saves when `stop` is set: after Ctrl-C the call waits until that is done.
+pub fn patient<T: Send + 'static>(
+    py: Python<'_>,
+    stop: &AtomicBool,
+    work: impl FnOnce() -> PyResult<T> + Send + 'static,
+) -> PyResult<T> {
+    let (send, mut receive) = channel();
+    std::thread::spawn(move || send.send(work()).ok());
+    let mut interrupted = None;
+    loop {
+        let (answer, back) = py.detach(move || (receive.recv_timeout(LOOK), receive));
+        receive = back;
+        match (answer, interrupted) {
+            (Err(RecvTimeoutError::Timeout), before) => {
+                // A second Ctrl-C does not wait any longer.
+                let now = py.check_signals().err();
+                if let (Some(_), Some(again)) = (&before, now.as_ref()) {
+                    return Err(again.clone_ref(py));
+                }
+                stop.fetch_or(now.is_some(), Ordering::Relaxed);
+                interrupted = before.or(now);
+            }
+            (_, Some(error)) => return Err(error),
+            (Ok(result), None) => return result,
+            (Err(RecvTimeoutError::Disconnected), None) => {
+                return Err(PyRuntimeError::new_err("the computation failed: please report this as a bug"));
+            }
+        }
+    }
+}

@@ -8,10 +8,11 @@ mod few_shot;
 mod image;
 mod interrupt;
 mod pool;
+mod runs;
 
 use pyo3::prelude::*;
 
-/// Native parts of the package `siskin`.
+/// Native parts of the package `pysiskin`.
 #[pymodule]
 mod _native {
     #[pymodule_export]
@@ -23,6 +24,8 @@ mod _native {
     use crate::classifier::Classifier;
     #[pymodule_export]
     use crate::few_shot::{Network, Task};
+    #[pymodule_export]
+    use crate::runs::{test, train};
     use pyo3::prelude::*;
 
     /// The rules of answers have their defaults in one place, for Python too.
@@ -30,6 +33,7 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         siskin_gp::keep_freed_memory();
         let siskin_adapt::Rules { level, abstain, min_probability } = siskin_adapt::Rules::default();
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
         module.add("DEFAULT_LEVEL", level)?;
         module.add("DEFAULT_ABSTAIN", abstain)?;
         module.add("DEFAULT_MIN_PROBABILITY", min_probability)

@@ -82,3 +82,28 @@ def test_bad_input_is_named(p, y, says):
 def test_no_best_temperature_is_a_warning():
     with pytest.warns(UserWarning, match="no temperature is best"):
         calibration.fit_temperature([[0.9, 0.1], [0.2, 0.8]], [0, 1])
+
+
+def test_labels_may_be_of_any_kind():
+    p = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.1, 0.3, 0.6], [0.5, 0.4, 0.1]]
+    numbers, names = [0, 1, 2, 1], np.array(["wren", "crane", "finch"])
+    given = names[numbers]
+    for measure in (
+        calibration.accuracy, calibration.nll, calibration.brier, calibration.ece, calibration.mce,
+        calibration.adaptive_ece, calibration.classwise_ece, calibration.fit_temperature,
+    ):  # fmt: skip
+        assert measure(p, given, classes=names) == measure(p, numbers)
+    for key, values in calibration.reliability(p, numbers).items():
+        np.testing.assert_array_equal(calibration.reliability(p, given, classes=names)[key], values)
+    sets = calibration.conformal_sets(p * 10, numbers * 10, p, 0.3)
+    assert calibration.conformal_sets(p * 10, list(given) * 10, p, 0.3, classes=names) == [
+        [names[c] for c in one] for one in sets
+    ]
+    with pytest.raises(ValueError, match="no column is of the class 'owl'"):
+        calibration.ece(p, ["owl", "wren", "wren", "wren"], classes=names)
+    with pytest.raises(ValueError, match="classes=model.classes_"):
+        calibration.ece(p, given)
+    with pytest.raises(ValueError, match="3 columns"):
+        calibration.ece(p, given, classes=["wren", "crane"])
+    with pytest.raises(ValueError, match="named twice"):
+        calibration.ece(p, given, classes=["wren", "wren", "finch"])

@@ -293,3 +293,49 @@ def test_the_number_of_threads_changes_no_bit():
         for n in "13"
     )
     assert len(one) == 20 * 4 * 8 and one == three
+
+
+def test_none_of_these_by_choice(fitted, queries):
+    images, _ = queries
+    plain, sets = fitted.predict(images), fitted.predict_set(images)
+    asked = fitted.predict(images, none_of_these=True)
+    assert [None if s is None else p for p, s in zip(plain.tolist(), sets)] == asked.tolist()
+    noise = [np.random.default_rng(8).integers(0, 256, (40, 40), dtype="uint8")]
+    assert fitted.predict(noise, none_of_these=True).tolist() == [None] and fitted.predict(noise)[0] in KINDS
+
+
+def test_bad_images_are_skipped_by_choice(tmp_path, queries):
+    rng = np.random.default_rng(4)
+    images = [drawing(kind, rng) for kind in KINDS for _ in range(2)]
+    labels = [kind for kind in KINDS for _ in range(2)]
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"no image")
+    given = [images[0], bad, *images[1:], tmp_path / "absent.png"]
+    names = [labels[0], "ring", *labels[1:], "bar"]
+    with pytest.raises((ValueError, OSError)):
+        FewShotClassifier().fit(given, names)
+    model = FewShotClassifier(on_bad_image="skip").fit(given, names)
+    assert [image for image, _ in model.skipped_] == [str(bad), str(tmp_path / "absent.png")]
+    assert all(reason for _, reason in model.skipped_) and "2 images were left out" in model._repr_html_()
+    whole = FewShotClassifier().fit(images, labels)
+    assert (model.predict_proba(queries[0]) == whole.predict_proba(queries[0])).all()
+    rows = model.answers([queries[0][0], bad])
+    assert rows[0]["probabilities"] and list(rows[1]) == ["error"]
+    for kind in KINDS:
+        (tmp_path / "folder" / kind).mkdir(parents=True)
+        pgm(tmp_path / "folder" / kind / "1.pgm", drawing(kind, rng))
+    (tmp_path / "folder" / "ring" / "2.png").write_bytes(b"no image")
+    with pytest.raises(ValueError):
+        FewShotClassifier().fit_folder(tmp_path / "folder")
+    model = FewShotClassifier(on_bad_image="skip").fit_folder(tmp_path / "folder")
+    assert len(model.skipped_) == 1 and model.skipped_[0][0].endswith("2.png")
+    with pytest.raises(ValueError, match="on_bad_image"):
+        FewShotClassifier(on_bad_image="ignore").fit(images, labels)
+
+
+def test_a_notebook_shows_what_it_is(fitted):
+    assert "not adapted" in FewShotClassifier()._repr_html_()
+    shown = fitted._repr_html_()
+    assert all(f">{kind}</td><td>3</td>" in shown for kind in KINDS)
+    odd = FewShotClassifier().fit([drawing("bar", np.random.default_rng(0)), drawing("ring", np.random.default_rng(0))], ["<b>", "c"])
+    assert "<td style='text-align:left'>&lt;b&gt;</td>" in odd._repr_html_()

@@ -129,11 +129,21 @@ impl TaskCalibration {
                 if shape.shot == 1 { "example" } else { "examples" }
             ),
             (_, Some(left_out)) => {
-                format!("Sets and \"none of these\" rest on the {} examples that can be left out.", left_out.of)
+                format!(
+                    "Sets and \"none of these\" rest on the {} examples that can be left out.",
+                    left_out.of
+                )
             }
-            (_, None) => "Nothing says how sure to be: no class has two examples, and the model has no validation classes \
-                          like these images. Take the probabilities with care."
-                .into(),
+            (_, None) => {
+                let why = match self.other_kind {
+                    true => "the images are of another kind than those the model was measured on",
+                    false => "the model was never measured on validation classes",
+                };
+                format!(
+                    "Nothing says how sure to be: {why}. Take the probabilities with care. A second example of a class lets the \
+                     task check itself."
+                )
+            }
         };
         match &self.left_out {
             Some(left_out) if left_out.surprises() => format!(

@@ -6,7 +6,8 @@ use siskin_data::SplitName;
 use siskin_train::calibration::{Calibrated, Calibration, calibrate};
 use siskin_train::plot::{ReliabilityPanel, reliability_diagrams, render_png};
 use siskin_train::protocol;
-use std::path::Path;
+use siskin_train::report::Tested;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `siskin calibrate`.
 #[derive(clap::Args)]
@@ -23,6 +24,12 @@ pub struct Args {
     /// Also search the two temperatures of the paper's published code (slower: 40 times the prediction work).
     #[arg(long)]
     released: bool,
+    /// Measure on the episodes of this list (`siskin data episodes`), in place of those of the config
+    #[arg(long, value_name = "FILE")]
+    episodes: Option<PathBuf>,
+    /// Where to write the page [default: report.html in the run folder; none for a model file]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print the measures as JSON.
     #[arg(long)]
     json: bool,
@@ -30,14 +37,24 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let model = args.model.open()?;
-    let validation = protocol::answers(&model, SplitName::Val, 1)?;
-    let test = protocol::answers(&model, SplitName::Test, model.config.test.groups)?;
+    let mut model = args.model.open()?;
+    if let Some(list) = &args.episodes {
+        model.ask(list)?;
+    }
+    let validation = crate::asking::answers(&model, SplitName::Val)?;
+    let test = crate::asking::answers(&model, SplitName::Test)?;
     let calibrated = calibrate(&validation, &test, args.released)?;
     let json = serde_json::to_string_pretty(&calibrated.measures)?;
     if let Some(folder) = args.model.folder() {
         siskin_train::atomic::write(&folder.join("calibration.json"), json.as_bytes())?;
         draw(&calibrated, folder)?;
+    }
+    let page = args.model.page(args.report.as_deref());
+    if let Some(path) = &page {
+        let (report, found) = (protocol::report(&model, &test)?, Some(&calibrated));
+        let folder = args.model.folder();
+        let tested = Tested { model: &model, folder, report: &report, answers: &test, calibrated: found };
+        siskin_train::atomic::write(path, tested.html()?.as_bytes())?;
     }
     if args.json {
         say!("{json}");
@@ -54,6 +71,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             "Written: calibration.json, reliability-raw.svg/.png and reliability-tuned.svg/.png in {}.",
             folder.display()
         );
+    }
+    if let Some(path) = &page {
+        say!("Open {} in a browser: all of it on one page.", path.display());
     }
     Ok(())
 }

@@ -17,11 +17,12 @@ use std::time::Instant;
   siskin compare configs/omniglot-1shot.toml --methods proto-net,dkt,cdkt --set train.episodes=2000 --out runs/compare
   siskin compare configs/omniglot-1shot.toml --methods dkt,cdkt --run old=runs/omniglot --reference old
   siskin compare --run runs/a --run runs/b --set test.shot=5      runs trained before, no training
+  siskin compare --run a.safetensors --run runs/b --data cub --episodes cub-5shot.jsonl
 
 Each method trains in its own folder below --out. The command can be stopped and given again: a method that is trained is
 not trained again, one that was stopped goes on. A method that fails is reported, the others go on.
 Every method answers the same test episodes. Differences are taken episode by episode, with 95 % intervals.
-Written below --out: compare.html, compare.md, compare.csv, compare.txt, compare.json.")]
+Written below --out: report.html, compare.md, compare.csv, compare.txt, compare.json.")]
 pub struct Args {
     /// The config file (TOML) that every method is trained and tested by.
     #[arg(required_unless_present = "runs")]
@@ -36,6 +37,9 @@ pub struct Args {
     /// The data that model files are tested on [default: that of the config]
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
+    /// Test on the episodes of this list (`siskin data episodes`), in place of those of the config
+    #[arg(long, value_name = "FILE")]
+    episodes: Option<PathBuf>,
     /// Change one key of the config, e.g. --set train.episodes=500. Without a config: of the test alone, e.g.
     /// --set test.shot=5. May be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -79,7 +83,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         None => (same_test(&config_of(&entries[0].folder)?.changed(&args.set)?)?, None),
     };
     let named = args.data.as_ref().map(|name| DataConfig { train: name.clone(), ..DataConfig::default() });
-    let same = SameTest { test, data: named.or(data) };
+    let same = SameTest { test, data: named.or(data), episodes: args.episodes.clone() };
     let mut outcomes = Vec::new();
     for entry in &entries {
         let result = match trained(entry, &args.read) {
@@ -185,16 +189,16 @@ fn tested(entry: &Entry, same: &SameTest, read: &ReadArgs) -> anyhow::Result<Exa
 fn write(compared: &Compared, out: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     let comparison = &compared.comparison;
-    for (extension, text) in [
-        ("html", compared.html()?),
-        ("md", comparison.markdown()),
-        ("csv", comparison.csv()),
-        ("txt", comparison.text()),
-        ("json", serde_json::to_string_pretty(comparison)?),
+    for (name, text) in [
+        ("report.html", compared.html()?),
+        ("compare.md", comparison.markdown()),
+        ("compare.csv", comparison.csv()),
+        ("compare.txt", comparison.text()),
+        ("compare.json", serde_json::to_string_pretty(comparison)?),
     ] {
-        siskin_train::atomic::write(&out.join(format!("compare.{extension}")), text.as_bytes())?;
+        siskin_train::atomic::write(&out.join(name), text.as_bytes())?;
     }
-    tell!("Written: compare.html, .md, .csv, .txt and .json in {}.\n", out.display());
+    tell!("Written: report.html and compare.md, .csv, .txt and .json in {}.\n", out.display());
     Ok(())
 }
 

@@ -52,7 +52,11 @@ fn accuracy_against_steps(runs: &[PathBuf]) -> anyhow::Result<String> {
         let config = RunFolder::open(run)?.config()?;
         let path = run.join("test.json");
         let text = std::fs::read_to_string(&path).with_context(|| {
-            format!("{} is not there: run `siskin test {}` first", path.display(), run.display())
+            format!(
+                "{} is not there: run `siskin test {}` first",
+                path.display(),
+                siskin_data::shell::quoted(run)
+            )
         })?;
         let report: TestReport =
             serde_json::from_str(&text).with_context(|| format!("{} is damaged", path.display()))?;

@@ -4,6 +4,7 @@
 mod out;
 
 mod adapt;
+mod asking;
 mod bench;
 mod calibrate;
 mod compare;
@@ -12,11 +13,14 @@ mod compute;
 mod data;
 mod doctor;
 mod embed;
+mod explain;
 mod export;
 mod figures;
+mod man;
 mod methods;
 mod model;
 mod models;
+mod pace;
 mod predict;
 mod quickstart;
 mod reproduce;
@@ -28,11 +32,12 @@ mod train;
 mod training_bar;
 mod trust;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Calibrated few-shot classification with deep-kernel Gaussian processes.
 ///
-/// Without a subcommand, `siskin` runs the quickstart: it trains, tests and calibrates on characters it draws itself.
+/// It learns from many small tasks to tell new classes apart from one or a few labelled images of each, and says how sure it
+/// is. `siskin quickstart` shows it without any data.
 #[derive(Parser)]
 #[command(
     version,
@@ -92,6 +97,10 @@ enum Command {
     Serve(serve::Args),
     /// Say what this machine can do: processor, devices, models, cache.
     Doctor(doctor::Args),
+    /// Say what a word means: ECE, shot, conformal set, ...
+    Explain(explain::Args),
+    /// Print the manual page, or write one for every subcommand.
+    Man(man::Args),
     /// Print completions for a shell.
     Completions(completions::Args),
 }
@@ -124,8 +133,10 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     if let Some(threads) = cli.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
-    let quickstart = || Cli::parse_from(["siskin", "quickstart"]).command;
-    let command = cli.command.or_else(quickstart);
+    let command = match cli.command {
+        None if run_by_cargo() => Cli::parse_from(["siskin", "quickstart"]).command,
+        command => command,
+    };
     // The server stops in its own way: it finishes the requests under way.
     if !matches!(command, Some(Command::Serve(_))) {
         stop::listen()?;
@@ -150,9 +161,21 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Serve(args)) => serve::run(args),
         Some(Command::Doctor(args)) => doctor::run(args),
+        Some(Command::Explain(args)) => explain::run(&args),
+        Some(Command::Man(args)) => man::run::<Cli>(&args),
         Some(Command::Completions(args)) => completions::run::<Cli>(&args),
-        None => Ok(()),
+        None => {
+            // Nothing is written where nothing was asked for.
+            say!("{}", Cli::command().render_help());
+            Ok(())
+        }
     }
+}
+
+/// Whether this is the README's `cargo run --release`, which shows the quickstart. Cargo says what it runs.
+fn run_by_cargo() -> bool {
+    std::env::var("CARGO_PKG_NAME").is_ok_and(|name| name == env!("CARGO_PKG_NAME"))
+        && std::env::var_os("CARGO_MANIFEST_DIR").is_some()
 }
 
 #[cfg(test)]

@@ -43,6 +43,11 @@ impl ModelArgs {
     pub fn folder(&self) -> Option<&Path> {
         (!is_model_file(&self.path)).then_some(self.path.as_path())
     }
+
+    /// Where the page goes: to the file asked for, or into the run folder; none for a model file.
+    pub fn page(&self, asked: Option<&Path>) -> Option<PathBuf> {
+        asked.map(Path::to_path_buf).or_else(|| self.folder().map(|folder| folder.join("report.html")))
+    }
 }
 
 /// Warns of a model of an earlier format.
@@ -53,10 +58,9 @@ pub fn tell_notice(notice: Option<String>) {
 }
 
 /// The config with other data, where some is given.
-pub fn on_data(mut config: Config, data: Option<&str>) -> Config {
-    if let Some(data) = data {
-        config.data.train = data.into();
-        (config.data.transfer, config.data.split, config.data.validation_domains) = (None, None, None);
+pub fn on_data(config: Config, data: Option<&str>) -> Config {
+    match data {
+        Some(data) => config.on_data(data),
+        None => config,
     }
-    config
 }

@@ -5,11 +5,9 @@ use anyhow::Context;
 use siskin_data::SplitName;
 use siskin_train::calibration::calibrate;
 use siskin_train::config::Config;
-use siskin_train::episodes::test_spec;
 use siskin_train::protocol;
-use siskin_train::report::Page;
+use siskin_train::report::Tested;
 use siskin_train::run::Run;
-use siskin_train::run_folder::RunFolder;
 use siskin_train::trainer::Outcome;
 use siskin_train::under_test::ModelUnderTest;
 use std::path::PathBuf;
@@ -58,17 +56,16 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         "Testing on {} episodes of classes not seen in training.",
         model.config.test.groups * model.config.test.episodes
     );
-    let validation = protocol::answers(&model, SplitName::Val, 1)?;
-    let answers = protocol::answers(&model, SplitName::Test, model.config.test.groups)?;
+    let validation = crate::asking::answers(&model, SplitName::Val)?;
+    let answers = crate::asking::answers(&model, SplitName::Test)?;
     let test = protocol::report(&model, &answers)?;
     let calibrated = calibrate(&validation, &answers, false)?;
-    let example = model.data.episodes(SplitName::Test, test_spec(&model.config), 0, 1)?;
-    let page = Page {
-        folder: &RunFolder::open(&args.out)?,
+    let page = Tested {
         model: &model,
-        test: &test,
-        calibrated: &calibrated,
-        example: (&example[0], &answers[0], model.data.split(SplitName::Test)),
+        folder: Some(&args.out),
+        report: &test,
+        answers: &answers,
+        calibrated: Some(&calibrated),
     };
     let path = args.out.join("report.html");
     siskin_train::atomic::write(&path, page.html()?.as_bytes())?;
@@ -79,6 +76,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         "\nOpen {} in a browser: reliability diagram, an episode with its probabilities, the training curve.",
         path.display()
     );
-    say!("Next: siskin --help; your own images: docs/data.md");
+    say!("Next: siskin serve; siskin --help; your own images: docs/data.md");
     Ok(())
 }

@@ -4,6 +4,8 @@ use crate::model::ModelArgs;
 use siskin_calib::MeanSpread;
 use siskin_data::SplitName;
 use siskin_train::protocol::{self, TestReport};
+use siskin_train::report::Tested;
+use std::path::PathBuf;
 
 /// Arguments of `siskin test`.
 #[derive(clap::Args)]
@@ -11,10 +13,17 @@ use siskin_train::protocol::{self, TestReport};
   siskin test runs/omniglot                                  5 groups of 600 episodes, as trained
   siskin test runs/omniglot --set test.way=20 --set test.shot=5   other episodes than trained
   siskin test runs/omniglot --set test.groups=1              a quicker look
-  siskin test cub.safetensors --data cub                     a model file of siskin export")]
+  siskin test cub.safetensors --data cub                     a model file of siskin export
+  siskin test runs/cub --episodes cub-5shot.jsonl            the episodes of a list (siskin data episodes)")]
 pub struct Args {
     #[command(flatten)]
     model: ModelArgs,
+    /// Test on the episodes of this list (`siskin data episodes`), in place of those of the config
+    #[arg(long, value_name = "FILE")]
+    episodes: Option<PathBuf>,
+    /// Write the page here too; that of a run folder is report.html there
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print the report as JSON.
     #[arg(long)]
     json: bool,
@@ -22,22 +31,32 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let model = args.model.open()?;
-    let answers = protocol::answers(&model, SplitName::Test, model.config.test.groups)?;
+    let mut model = args.model.open()?;
+    if let Some(list) = &args.episodes {
+        model.ask(list)?;
+    }
+    let answers = crate::asking::answers(&model, SplitName::Test)?;
     let report = protocol::report(&model, &answers)?;
-    let json = serde_json::to_string_pretty(&report)?;
+    let tested = Tested {
+        model: &model,
+        folder: args.model.folder(),
+        report: &report,
+        answers: &answers,
+        calibrated: None,
+    };
     if let Some(folder) = args.model.folder() {
-        let episodes = folder.join("test-episodes.jsonl");
-        protocol::write_episodes(&episodes, &answers, model.config.test.episodes)?;
-        siskin_train::atomic::write(&folder.join("test.json"), json.as_bytes())?;
+        tested.write(folder)?;
+    }
+    if let Some(path) = &args.report {
+        siskin_train::atomic::write(path, tested.html()?.as_bytes())?;
     }
     if args.json {
-        say!("{json}");
+        say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
     }
     print(&report);
     if let Some(folder) = args.model.folder() {
-        say!("Written: test.json and test-episodes.jsonl in {}.", folder.display());
+        say!("Written: test.json, test-episodes.jsonl and report.html in {}.", folder.display());
     }
     Ok(())
 }

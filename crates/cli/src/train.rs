@@ -5,6 +5,7 @@ use crate::data::source::ReadArgs;
 use crate::model::tell_notice;
 use crate::training_bar::TrainingBar;
 use anyhow::Context;
+use siskin_data::shell::quoted;
 use siskin_methods::MethodName;
 use siskin_train::checkpoint::Best;
 use siskin_train::config::Config;
@@ -77,11 +78,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     })?;
     tell_notice(run.trainer().notice());
     let outcome = train(&mut run)?;
-    let folder = run.folder().path().display().to_string();
+    let (folder, word) = (run.folder().path().display(), quoted(run.folder().path()));
     match outcome {
         Outcome::Stopped => {
             say!(
-                "Stopped at episode {} and saved. Go on with: siskin train --resume {folder}",
+                "Stopped at episode {} and saved. Go on with: siskin train --resume {word}",
                 run.trainer().episode()
             );
             crate::stop::check()?;
@@ -104,7 +105,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             if let Some(mib) = run.trainer().extra_memory_mib() {
                 say!("Beside the model, adapting to a task takes {mib:.1} MiB.");
             }
-            say!("The run is in {folder}. Next: siskin test {folder}");
+            let page = run.folder().path().join("report.html");
+            siskin_train::atomic::write(&page, siskin_train::report::of_training(&run)?.as_bytes())?;
+            say!("The run is in {folder}, with report.html. Next: siskin test {word}");
         }
     }
     Ok(())
@@ -113,6 +116,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 /// Trains to the end or to a signal, with a progress bar.
 pub fn train(run: &mut Run) -> anyhow::Result<Outcome> {
     let mut bar = TrainingBar::new(run.length(), run.trainer().episode())?;
+    if let Some(due) = run.trainer().first_save() {
+        bar.say(due);
+    }
     let outcome = crate::stop::saving(|stop| run.train(stop, &mut |event| bar.show(event)));
     bar.finish();
     Ok(outcome?)

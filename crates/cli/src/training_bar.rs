@@ -1,9 +1,12 @@
-//! What a person sees while a model is trained: a bar, and a line for whatever is worth one.
+//! What a person sees while a model is trained: a bar, and a line for whatever is worth one. Where the output goes to a file, a
+//! line every half minute stands in for the bar.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::pace::{Pace, duration};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use siskin_methods::StepReport;
 use siskin_train::trainer::Event;
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// Steps whose mean loss the bar shows.
 const RECENT: usize = 100;
@@ -11,6 +14,7 @@ const RECENT: usize = 100;
 /// The bar of one training.
 pub struct TrainingBar {
     bar: ProgressBar,
+    pace: Pace,
     recent: VecDeque<(f64, Option<f64>)>,
 }
 
@@ -18,12 +22,17 @@ impl TrainingBar {
     /// A bar of so many episodes, some of them done.
     pub fn new(episodes: u64, done: u64) -> anyhow::Result<TrainingBar> {
         let bar = ProgressBar::new(episodes);
-        bar.set_style(ProgressStyle::with_template(
-            "{bar:30} {pos}/{len} episodes  {per_sec}  {eta_precise} left  {msg}",
-        )?);
+        let style =
+            ProgressStyle::with_template("{bar:30} {pos}/{len} episodes  {rate}  {eta_precise} left  {msg}")?;
+        let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            // A terminal that cannot be written to shows nothing.
+            let _ = out.write_str(&crate::pace::rate(state.per_sec()));
+        };
+        bar.set_style(style.with_key("rate", rate));
         bar.set_position(done);
         bar.reset_eta();
-        Ok(TrainingBar { bar, recent: VecDeque::with_capacity(RECENT) })
+        let pace = Pace::new(episodes, done, Instant::now());
+        Ok(TrainingBar { bar, pace, recent: VecDeque::with_capacity(RECENT) })
     }
 
     /// Shows what happened.
@@ -70,18 +79,26 @@ impl TrainingBar {
         let accuracy = right.map_or(String::new(), |a| format!("  accuracy {:.1} %", 100.0 * a / count));
         self.bar.set_position(episode);
         self.bar.set_message(format!("loss {loss:.3}{accuracy}"));
+        if self.bar.is_hidden()
+            && let Some(far) = self.pace.due(episode, Instant::now())
+        {
+            say!("{far}  loss {loss:.3}{accuracy}");
+        }
         if !report.taken {
             self.say(format!("episode {episode}: the gradient was not finite, the step was skipped"));
         }
     }
 
     /// A line above the bar. A bar that nobody sees (output to a file) would swallow it.
-    fn say(&self, line: String) {
+    pub fn say(&self, line: String) {
         if self.bar.is_hidden() { say!("{line}") } else { self.bar.println(line) }
     }
 
-    /// Takes the bar away.
+    /// Takes the bar away, and says how long it took.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
+        if let Some((episodes, time)) = self.pace.done(Instant::now()) {
+            say!("{episodes} episodes in {}.", duration(time));
+        }
     }
 }

@@ -68,8 +68,11 @@ fn methods_are_trained_once_and_tested_on_the_same_episodes() {
     let low = number(1, "raw_ece_difference_low");
     assert!(low <= number(1, "raw_ece_difference_high"));
 
-    let html = read("compare.html");
-    assert!(html.matches("Reliability diagrams: dkt, cdkt").count() >= 2, "raw and tuned side by side");
+    let html = read("report.html");
+    for name in ["dkt", "cdkt"] {
+        let diagram = format!("Reliability diagrams: {name}\"");
+        assert!(html.matches(&diagram).count() >= 2, "{name}: raw and tuned, each in a chart of its own");
+    }
     assert!(read("compare.md").contains("| dkt |"));
     serde_json::from_str::<serde_json::Value>(&read("compare.json")).unwrap();
 
@@ -118,7 +121,7 @@ fn one_method_that_fails_is_reported_and_the_others_go_on() {
     assert!(!output.status.success(), "a failure shows in the exit code");
     assert!(errors.contains("seed is 9, now 0") && errors.contains("1 of 2 methods failed"), "{errors}");
     assert!(said.contains("\ncdkt ") && said.contains("dkt failed: out/dkt holds a run"), "{said}");
-    let html = std::fs::read_to_string(at.join("out/compare.html")).unwrap();
+    let html = std::fs::read_to_string(at.join("out/report.html")).unwrap();
     assert!(html.contains("What failed") && html.contains("seed is 9"), "the page says it too");
 }
 

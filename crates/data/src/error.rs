@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::fault::BadFile;
+use crate::shell::quoted;
 
 /// An error of this crate: each variant says what happened, where, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -310,16 +311,16 @@ fn how_to_split(from: &Option<PathBuf>, classes: usize) -> String {
     let test = classes - train - val;
     let Some(path) = from else { return "Give a split file (docs/data.md)".into() };
     let (data, out, then) = match path.is_dir() {
-        true => (path.display(), path.join("splits.json"), String::new()),
+        true => (quoted(path), path.join("splits.json"), String::new()),
         false => {
-            let import = format!("; then `siskin data import {} --splits splits.json`", path.display());
-            (path.display(), PathBuf::from("splits.json"), import)
+            let import = format!("; then `siskin data import {} --splits splits.json`", quoted(path));
+            (quoted(path), PathBuf::from("splits.json"), import)
         }
     };
     format!(
         "Make one, for instance by `siskin data split --data {data} --make {train},{val} --out {}`: {train} classes to \
          train, {val} to validate, {test} to test{then}. Or write one (docs/data.md)",
-        out.display()
+        quoted(out)
     )
 }
 

@@ -17,6 +17,7 @@ pub mod open;
 pub mod preview;
 pub mod progress;
 pub mod sampler;
+pub mod shell;
 pub mod source;
 pub mod split;
 

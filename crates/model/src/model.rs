@@ -235,7 +235,8 @@ impl Model {
 
     /// What people should be told who use it: that no checksum says it is whole.
     pub fn notice(&self) -> Option<String> {
-        let cure = format!("Write it anew: siskin export {} --out FILE", self.origin);
+        let cure =
+            format!("Write it anew: siskin export {} --out FILE", siskin_data::shell::quoted(&self.origin));
         (!self.sealed).then(|| seal::notice(&format!("The model {}", self.origin), &cure))
     }
 

@@ -110,12 +110,9 @@ fn episode() -> Outcome<String> {
         (2, [0.34, 0.1, 0.21, 0.3, 0.05]),
         (4, [0.0, 0.0, 0.0, 0.0, 1.0]),
     ];
-    let episode = EpisodePlot {
-        title: "An episode: 5 classes, 5 examples each".into(),
-        classes: classes.collect(),
-        queries: queries.into_iter().map(query).collect(),
-    };
-    Ok(episode.svg()?)
+    let episode =
+        EpisodePlot { classes: classes.collect(), queries: queries.into_iter().map(query).collect() };
+    Ok([episode.classes()?, episode.queries()?].concat().concat())
 }
 
 fn report(charts: &[(&str, String)]) -> Report {

@@ -3,7 +3,7 @@
 use crate::class_batches::ClassBatches;
 use crate::config::{Config, FitSplit};
 use crate::error::{Error, Result};
-use crate::evaluate::{embed_items, evaluate, pooled};
+use crate::evaluate::{Watch, embed_items, evaluate, pooled};
 use crate::phase::Phase;
 use crate::run_data::RunData;
 use siskin_data::{
@@ -207,7 +207,7 @@ impl Episodes for PhaseEpisodes {
             &self.data.test_transform,
             &self.validation,
             Purpose::Selection,
-            stop,
+            &Watch { stop, answered: &|| {} },
         ) {
             Err(Error::Method(e)) if e.is_not_finite() => return Ok(Validation::NotFinite),
             Err(Error::Stopped) => return Ok(Validation::Stopped),

@@ -27,21 +27,29 @@ impl AnsweredEpisode {
     }
 }
 
-/// Answers to all episodes of one split, in order. Where `stop` is set on the way: [`Error::Stopped`].
+/// Who waits for answers: may stop the work, and hears how far it is.
+pub struct Watch<'a> {
+    /// Set by who does not want to wait any longer.
+    pub stop: &'a AtomicBool,
+    /// Called after each answered episode, from any thread.
+    pub answered: &'a (dyn Fn() + Sync),
+}
+
+/// Answers to all episodes of one split, in order. Where `watch.stop` is set on the way: [`Error::Stopped`].
 pub fn evaluate(
     method: &dyn Method,
     split: &Split,
     transform: &Transform,
     episodes: &[Episode],
     purpose: Purpose,
-    stop: &AtomicBool,
+    watch: &Watch<'_>,
 ) -> Result<Vec<AnsweredEpisode>> {
-    let embedded = embed_items(method, split, transform, episodes, stop)?;
+    let embedded = embed_items(method, split, transform, episodes, watch.stop)?;
     episodes
         .par_iter()
         .enumerate()
         .map(|(index, episode)| {
-            go_on(stop)?;
+            go_on(watch.stop)?;
             let (items, labels) = (episode.items(), episode.labels());
             let part = |rows: &[usize]| -> (Rows, Vec<usize>) {
                 let own: Vec<usize> = rows.iter().map(|&r| items[r]).collect();
@@ -53,6 +61,7 @@ pub fn evaluate(
             let task =
                 TaskRows { support: &support, labels: &support_labels, way, query: &query, index, purpose };
             let prediction = method.predict(&task)?;
+            (watch.answered)();
             Ok(AnsweredEpisode { prediction, labels })
         })
         .collect()
@@ -122,6 +131,13 @@ fn embed_until(
 /// All answers as one table of predictions.
 pub fn pooled(answers: &[AnsweredEpisode]) -> Result<Predictions> {
     let way = answers.first().map_or(2, |a| a.prediction.way);
+    if let Some(other) = answers.iter().find(|a| a.prediction.way != way) {
+        return Err(Error::Run(format!(
+            "there are episodes of {way} and of {} classes: their probabilities cannot be measured together. Give episodes \
+             of one number of classes",
+            other.prediction.way
+        )));
+    }
     let probabilities = answers.iter().flat_map(|a| a.prediction.floored()).collect();
     let labels = answers.iter().flat_map(|a| a.labels.iter().copied()).collect();
     Ok(Predictions::with_labels(Probabilities::new(probabilities, way)?, labels)?)

@@ -2,11 +2,11 @@
 
 use crate::episodes::test_spec;
 use crate::error::{Result, io};
-use crate::evaluate::{AnsweredEpisode, evaluate};
+use crate::evaluate::{AnsweredEpisode, Watch, evaluate};
 use crate::under_test::ModelUnderTest;
 use serde::{Deserialize, Serialize};
 use siskin_calib::{MeanSpread, mean_interval95, mean_std};
-use siskin_data::{Episode, EpisodeSpec, SplitName};
+use siskin_data::{Episode, EpisodeSource, EpisodeSpec, SplitName};
 use siskin_methods::Purpose;
 use std::io::Write;
 use std::path::Path;
@@ -39,13 +39,16 @@ impl TestReport {
             1 => String::new(),
             count => format!(" in {count} groups"),
         };
-        let (way, shot) = (spec.way.max(), spec.shot.max());
+        let (way, shot) = (spec.way, spec.shot);
         format!("{way}-way {shot}-shot, {} queries per class, {episodes} episodes{several}", spec.query)
     }
 }
 
-/// `groups` groups of the config's test episodes from `split`. Group `g` has seed `g`.
+/// `groups` groups of the config's test episodes from `split`, group `g` with seed `g`; or those of the model's list.
 pub fn episodes(model: &ModelUnderTest, split: SplitName, groups: u64) -> Result<Vec<Episode>> {
+    if let (SplitName::Test, Some(list)) = (split, &model.listed) {
+        return (0..list.len() as u64).map(|e| Ok(list.episode(e)?)).collect();
+    }
     let (spec, count) = (test_spec(&model.config), model.config.test.episodes);
     let mut episodes = Vec::new();
     for group in 0..groups {
@@ -56,9 +59,20 @@ pub fn episodes(model: &ModelUnderTest, split: SplitName, groups: u64) -> Result
 
 /// Answers to these episodes.
 pub fn answers(model: &ModelUnderTest, split: SplitName, groups: u64) -> Result<Vec<AnsweredEpisode>> {
+    let watch = Watch { stop: &AtomicBool::new(false), answered: &|| {} };
+    answers_watched(model, split, groups, &watch)
+}
+
+/// Answers to these episodes for somebody who watches.
+pub fn answers_watched(
+    model: &ModelUnderTest,
+    split: SplitName,
+    groups: u64,
+    watch: &Watch<'_>,
+) -> Result<Vec<AnsweredEpisode>> {
     let episodes = episodes(model, split, groups)?;
     let (method, split) = (model.method.as_ref(), model.data.split(split));
-    evaluate(method, split, &model.data.test_transform, &episodes, Purpose::Test, &AtomicBool::new(false))
+    evaluate(method, split, &model.data.test_transform, &episodes, Purpose::Test, watch)
 }
 
 /// The report of test answers.
@@ -69,7 +83,7 @@ pub fn report(model: &ModelUnderTest, answers: &[AnsweredEpisode]) -> Result<Tes
         .map(|group| group.iter().sum::<f64>() / group.len() as f64)
         .collect();
     Ok(TestReport {
-        episode: test_spec(&model.config),
+        episode: model.test_spec(),
         episodes: answers.len(),
         over_groups: mean_std(&groups)?,
         over_episodes: mean_interval95(&accuracies)?,

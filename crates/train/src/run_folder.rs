@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::error::{Error, Result, io};
 use serde::Serialize;
 use siskin_data::files::Lock;
+use siskin_data::shell::quoted;
 use siskin_nn::Hardware;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -64,7 +65,7 @@ impl RunFolder {
             return Err(Error::Run(format!(
                 "{} already holds a run. Go on with it by `siskin train --resume {}`, or choose another folder with --out.",
                 path.display(),
-                path.display()
+                quoted(path)
             )));
         }
         std::fs::create_dir_all(path).map_err(io("create the run folder", path))?;
@@ -89,8 +90,8 @@ impl RunFolder {
                     "{} holds a run that was ended before its first save, so there is nothing to go on from. Start it \
                      again: siskin train {} --out {} (train.save_minutes says how often it saves).",
                     path.display(),
-                    config.display(),
-                    path.display()
+                    quoted(config),
+                    quoted(path)
                 )));
             }
             return Err(Error::Run(format!(

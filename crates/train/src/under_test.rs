@@ -2,13 +2,15 @@
 
 use crate::average::without_average;
 use crate::checkpoint;
-use crate::config::Config;
+use crate::config::{Config, TestConfig};
+use crate::episodes::test_spec;
 use crate::error::{Error, Result};
 use crate::run::{channels, device, new_method};
 use crate::run_data::RunData;
 use crate::run_folder::RunFolder;
 use crate::trainer::phase_at;
-use siskin_data::Opener;
+use siskin_data::shell::quoted;
+use siskin_data::{EpisodeList, EpisodeSpec, Opener, SplitName};
 use siskin_methods::Method;
 use siskin_model::{EMBEDDED, Model, seal};
 use std::path::Path;
@@ -25,6 +27,8 @@ pub struct ModelUnderTest {
     pub episodes: u64,
     /// What people should be told who use it: that no checksum says it is whole.
     pub notice: Option<String>,
+    /// The test episodes, where a list gives them.
+    pub listed: Option<EpisodeList>,
 }
 
 impl ModelUnderTest {
@@ -44,6 +48,30 @@ impl ModelUnderTest {
             true => ModelUnderTest::of_file(path, change, opener),
             false => ModelUnderTest::of_run(path, change, opener),
         }
+    }
+
+    /// Tests by the episodes of a list that `siskin data episodes` wrote, in place of the config's.
+    pub fn ask(&mut self, list: &Path) -> Result<()> {
+        let episodes = EpisodeList::read(list, vec![self.data.split(SplitName::Test).clone()])?;
+        if episodes.is_empty() {
+            return Err(Error::Run(format!("{} has no episodes", list.display())));
+        }
+        let spec = episodes.spec();
+        // One group; validation episodes, where some are needed, are of the same shape.
+        self.config.test = TestConfig {
+            groups: 1,
+            episodes: episodes.len() as u64,
+            query: spec.query,
+            way: Some(spec.way.max()),
+            shot: Some(spec.shot.max()),
+        };
+        self.listed = Some(episodes);
+        Ok(())
+    }
+
+    /// The shape of the test episodes.
+    pub fn test_spec(&self) -> EpisodeSpec {
+        self.listed.as_ref().map_or_else(|| test_spec(&self.config), |list| list.spec().clone())
     }
 
     fn of_run(
@@ -68,10 +96,10 @@ impl ModelUnderTest {
         }
         let mut method = new_method(&config, &data)?;
         method.load_state(&without_average(state))?;
-        let cure = format!("Export it: siskin export {} --out FILE", folder.path().display());
+        let cure = format!("Export it: siskin export {} --out FILE", quoted(folder.path()));
         let notice =
             position.unsealed.then(|| seal::notice(&format!("The checkpoint {}", path.display()), &cure));
-        Ok(ModelUnderTest { method, config, data, episodes: position.episode, notice })
+        Ok(ModelUnderTest { method, config, data, episodes: position.episode, notice, listed: None })
     }
 
     fn of_file(
@@ -90,7 +118,7 @@ impl ModelUnderTest {
         let data = RunData::open(&config, channels(&config), opener)?;
         let notice = model.notice();
         let (card, method) = model.into_trained()?;
-        Ok(ModelUnderTest { method, config, data, episodes: card.episodes, notice })
+        Ok(ModelUnderTest { method, config, data, episodes: card.episodes, notice, listed: None })
     }
 }
 

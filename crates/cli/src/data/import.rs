@@ -77,9 +77,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     print_summary(&report);
     let how = if opened.cached { "It was in the cache already" } else { "It was read" };
-    say!("{how} ({:.1} s). Use it as: --data {name}", begin.elapsed().as_secs_f64());
+    say!(
+        "{how} ({:.1} s). Use it as: --data {}",
+        begin.elapsed().as_secs_f64(),
+        siskin_data::shell::quoted(&name)
+    );
     if !report.problems.is_empty() {
         let found = count_problems(&report);
+        let name = siskin_data::shell::quoted(&name);
         say!("{found} found; `siskin data check --data {name}` names what is wrong.");
     }
     Ok(())

@@ -113,5 +113,16 @@ fn write_random(opened: &Opened, make: &[usize], seed: u64, out: &std::path::Pat
     let text = serde_json::to_string_pretty(&names(&splits))?;
     siskin_data::files::write(out, (text + "\n").as_bytes())
         .with_context(|| format!("cannot write {}", out.display()))?;
-    show(&format!("written to {}", out.display()), &splits, false)
+    show(&format!("written to {}", out.display()), &splits, false)?;
+    for (name, part, without) in [
+        ("training", train, "nothing can be trained"),
+        ("validation", val, "training cannot choose its best model, and nothing can be tuned"),
+        ("the test", classes - train - val, "siskin test has nothing to ask"),
+    ] {
+        if part < 2 {
+            let left = if part == 0 { "no class is" } else { "one class alone is" };
+            tell!("WARNING: {left} left for {name}: {without}. Choose smaller numbers for --make.");
+        }
+    }
+    Ok(())
 }

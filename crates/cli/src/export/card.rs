@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use siskin_adapt::{Card, Look, Looks, Measured, Model, ShapeFacts, TestFacts, ValidationEpisode};
 use siskin_calib::{PAPER_BINS, Reliability, mean_interval95};
-use siskin_data::{Episode, EpisodeClass, EpisodeSpec, Items, ShortClasses, SplitName};
+use siskin_data::{Episode, EpisodeClass, EpisodeSpec, Items, ShortClasses, Split, SplitName};
 use siskin_methods::{Features, select};
 use siskin_train::calibration::calibrate;
 use siskin_train::under_test::ModelUnderTest;
@@ -35,9 +35,7 @@ pub fn measure(
     for (way, shot) in SHAPES {
         match of_shape(run, model, way, shot)? {
             Some(shape) => measured.push(shape),
-            None => progress(&format!(
-                "{way} classes, {shot} examples each: the validation classes do not suffice"
-            )),
+            None => progress(&too_few(run, SplitName::Val, (way, shot))),
         }
     }
     let temperature = Measured::temperature(&measured);
@@ -62,6 +60,23 @@ fn sentence(shape: &ShapeFacts) -> String {
         novelty.auroc,
         100.0 * found / novelty.strangers.len().max(1) as f64,
     )
+}
+
+/// Why tasks of a shape cannot be made of a split.
+pub fn too_few(run: &ModelUnderTest, name: SplitName, (way, shot): (usize, usize)) -> String {
+    let has = enough(run.data.split(name), shot);
+    let needs = way + STRANGERS;
+    let examples = if shot == 1 { "1 example".into() } else { format!("{shot} examples") };
+    format!(
+        "{way} classes, {examples} each: not measured. It takes {needs} classes ({way}, and {STRANGERS} others as strangers) \
+         with more than {examples} each; the {} split has {has}",
+        name.as_str()
+    )
+}
+
+/// Classes that have an image left to ask about.
+fn enough(split: &Split, shot: usize) -> usize {
+    split.classes.iter().filter(|members| members.items.len() > shot).count()
 }
 
 /// The support or the query items of a class.
@@ -91,7 +106,7 @@ pub fn episodes(
     (count, seed): (usize, u64),
 ) -> anyhow::Result<Option<Vec<WithItems>>> {
     let split = run.data.split(name);
-    if split.classes.iter().filter(|m| m.items.len() > shot).count() < way + STRANGERS {
+    if enough(split, shot) < way + STRANGERS {
         return Ok(None);
     }
     let spec = EpisodeSpec {

@@ -5,6 +5,7 @@ pub mod card;
 use crate::data::source::ReadArgs;
 use crate::model::on_data;
 use siskin_adapt::{Card, Model, TestFacts};
+use siskin_data::SplitName;
 use siskin_train::under_test::{ModelUnderTest, is_model_file};
 use std::path::{Path, PathBuf};
 
@@ -60,7 +61,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     model.card()?.test.iter().for_each(print_test);
     let bytes = std::fs::metadata(&out)?.len();
     say!("Written: {} ({bytes} bytes, hash {}).", out.display(), &model.hash()[..12]);
-    say!("Next: siskin adapt FOLDER --model {}", out.display());
+    say!("Next: siskin adapt FOLDER --model {}", siskin_data::shell::quoted(&out));
     Ok(())
 }
 
@@ -97,7 +98,7 @@ fn novelty_scores(run: &ModelUnderTest, model: &Model) -> anyhow::Result<()> {
     for (way, shot) in card::SHAPES {
         say!("{way} classes, {shot} each");
         let Some(measured) = card::of_shape(run, model, way, shot)? else {
-            say!("  the validation classes do not suffice");
+            say!("  {}", card::too_few(run, SplitName::Val, (way, shot)));
             continue;
         };
         for score in measured.novelty_scores()? {

@@ -41,7 +41,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     describe(&found.spec);
     say!("  inputs    {}", found.inputs.join(", "));
     say!("  outputs   {}", found.outputs.join(", "));
-    say!("Next: siskin model try {0} PHOTOS, then siskin adapt PHOTOS --model {0}", args.name);
+    say!(
+        "Next: siskin model try {0} PHOTOS, then siskin adapt PHOTOS --model {0}",
+        siskin_data::shell::quoted(&args.name)
+    );
     Ok(())
 }
 

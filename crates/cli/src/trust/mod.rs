@@ -3,7 +3,7 @@
 mod tally;
 mod unequal;
 
-use crate::export::card::episodes;
+use crate::export::card::{episodes, too_few};
 use crate::model::ModelArgs;
 use rayon::prelude::*;
 use siskin_adapt::{Examples, Features, Look, Model, Rules, TaskClassifier, Thresholds, ValidationEpisode};
@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     for (way, shot) in SHAPES {
         let shape = format!("{way} x {shot}");
         let Some(tasks) = episodes(&run, bench.split, (way, shot), (args.tasks, SEED))? else {
-            say!("{shape:14} the test classes do not suffice");
+            say!("{shape:14} {}", too_few(&run, bench.split, (way, shot)));
             continue;
         };
         let tallies = tasks.par_iter().map(|(items, task)| bench.tally(items, task, way));

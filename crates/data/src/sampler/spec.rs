@@ -45,6 +45,15 @@ pub enum Count {
     },
 }
 
+impl std::fmt::Display for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Count::Fixed(count) => write!(f, "{count}"),
+            Count::Range { min, max } => write!(f, "{min} to {max}"),
+        }
+    }
+}
+
 impl Count {
     /// The smallest possible number.
     pub fn min(self) -> usize {

@@ -79,6 +79,8 @@ pub struct SameTest {
     pub test: TestConfig,
     /// The data of model files, which know none.
     pub data: Option<DataConfig>,
+    /// A list of test episodes, in place of the protocol's.
+    pub episodes: Option<PathBuf>,
 }
 
 /// Tests and calibrates the model at `path`, a run folder or a model file.
@@ -90,7 +92,11 @@ pub fn examine(name: &str, path: &Path, same: &SameTest, opener: &Opener<'_>) ->
         }
         Ok(config)
     };
-    examine_changed(name, path, by_test, opener)
+    let mut model = ModelUnderTest::open_changed(path, by_test, opener)?;
+    if let Some(list) = &same.episodes {
+        model.ask(list)?;
+    }
+    examine_model(name, path, &model)
 }
 
 /// The same with a config that `change` makes of the model's.
@@ -100,20 +106,23 @@ pub(crate) fn examine_changed(
     change: impl FnOnce(Config) -> Result<Config>,
     opener: &Opener<'_>,
 ) -> Result<Examined> {
-    let model = ModelUnderTest::open_changed(path, change, opener)?;
+    examine_model(name, path, &ModelUnderTest::open_changed(path, change, opener)?)
+}
+
+fn examine_model(name: &str, path: &Path, model: &ModelUnderTest) -> Result<Examined> {
     let groups = model.config.test.groups;
-    let validation = protocol::answers(&model, SplitName::Val, 1)?;
-    let answers = protocol::answers(&model, SplitName::Test, groups)?;
+    let validation = protocol::answers(model, SplitName::Val, 1)?;
+    let answers = protocol::answers(model, SplitName::Test, groups)?;
     let items = &model.data.split(SplitName::Test).items;
     Ok(Examined {
         name: name.into(),
         folder: path.into(),
-        test: protocol::report(&model, &answers)?,
+        test: protocol::report(model, &answers)?,
         calibrated: calibrate(&validation, &answers, false)?,
         extra_memory_mib: model.method.extra_memory_mib(),
         answers,
         data: (items.name().into(), items.content_hash().to_hex().to_string()),
-        episodes: protocol::episodes(&model, SplitName::Test, groups)?,
+        episodes: protocol::episodes(model, SplitName::Test, groups)?,
     })
 }
 

@@ -5,6 +5,7 @@ use super::examine::Examined;
 use crate::curve::Curve;
 use crate::error::Result;
 use crate::plot::{Block, LineChart, ReliabilityPanel, Report, Section, Series, reliability_diagrams};
+use crate::report::measures;
 use siskin_calib::{PAPER_BINS, Predictions, Reliability};
 
 impl Compared {
@@ -18,7 +19,10 @@ impl Compared {
             comparison.reference
         );
         let mut sections = vec![
-            Section { heading: "Accuracy".into(), blocks: vec![accuracy.block(), Block::Text(paired)] },
+            Section {
+                heading: "Accuracy".into(),
+                blocks: vec![accuracy.block(), Block::Text(paired), measures::words()],
+            },
             Section {
                 heading: "Can the probabilities be trusted, as predicted?".into(),
                 blocks: vec![raw.block(), self.diagrams(|e| &e.calibrated.raw, "as predicted")?],
@@ -41,25 +45,16 @@ impl Compared {
 
     /// The reliability diagram of every method.
     fn diagrams(&self, of: impl Fn(&Examined) -> &Predictions, what: &str) -> Result<Block> {
-        let bins = self
-            .examined
-            .iter()
-            .map(|e| Ok(Reliability::new(of(e), PAPER_BINS)?))
-            .collect::<Result<Vec<_>>>()?;
-        let panels: Vec<ReliabilityPanel<'_>> = self
-            .examined
-            .iter()
-            .zip(&bins)
-            .map(|(e, reliability)| ReliabilityPanel {
-                title: e.name.clone(),
-                reliability,
-                nll: Some(siskin_calib::nll(of(e))),
-            })
-            .collect();
+        let chart = |e: &Examined| -> Result<String> {
+            let reliability = &Reliability::new(of(e), PAPER_BINS)?;
+            let nll = Some(siskin_calib::nll(of(e)));
+            Ok(reliability_diagrams(&[ReliabilityPanel { title: e.name.clone(), reliability, nll }]))
+        };
+        let svgs = self.examined.iter().map(chart).collect::<Result<Vec<_>>>()?;
         let caption = format!(
             "Probabilities {what}. Bars on the diagonal mean that of the queries given, say, 80 %, 80 % are right."
         );
-        Ok(Block::Chart { svg: reliability_diagrams(&panels), caption })
+        Ok(Block::Charts { svgs, caption })
     }
 
     /// Validation accuracy of every method.

@@ -18,7 +18,7 @@ pub use train::{Select, TrainConfig};
 
 use crate::error::{Error, Result, io};
 use crate::phase;
-use explain::{explained_config, suggestion};
+use explain::{explained_config, explained_setting};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use set::apply;
@@ -144,6 +144,13 @@ impl Config {
         }
     }
 
+    /// The config with other data, whole.
+    pub fn on_data(mut self, name: &str) -> Config {
+        self.data.train = name.into();
+        (self.data.transfer, self.data.split, self.data.validation_domains) = (None, None, None);
+        self
+    }
+
     /// The config with settings applied.
     pub fn changed(&self, settings: &[String]) -> Result<Config> {
         Config::parse_saved(&self.to_toml(), settings)
@@ -186,12 +193,7 @@ fn settings_of(method: MethodName, table: Option<&toml::Value>) -> Result<Method
         },
     };
     method.parse_settings(table).map_err(|error| match error {
-        siskin_methods::Error::Setting { key, why } => Error::Config(match suggestion(&why) {
-            Some((wrong, right)) => {
-                format!("{key}: unknown name `{wrong}`; did you mean `{right}`? ({why})")
-            }
-            None => format!("{key}: {why}"),
-        }),
+        siskin_methods::Error::Setting { key, why } => explained_setting(&key, &why),
         other => Error::Config(other.to_string()),
     })
 }

@@ -169,9 +169,14 @@ fn the_former_name_of_test_groups_is_understood() {
 #[test]
 fn a_value_of_the_wrong_type_is_named_with_its_key() {
     for (set, says) in [
-        ("train.episodes=many", "train.episodes: it must be a whole number, not string \"many\""),
-        ("train.learning_rate=true", "train.learning_rate: it must be a number, not boolean `true`"),
-        ("data.augment=1", "data.augment: it must be true or false, not integer `1`"),
+        ("train.episodes=many", "train.episodes: it must be a whole number, not \"many\""),
+        ("train.episodes=-4", "train.episodes: it must be a whole number of at least 0, not -4"),
+        ("cdkt.steps=1.5", "cdkt.steps: it must be a whole number, not 1.5"),
+        ("cdkt.steps=-1", "cdkt.steps: it must be a whole number of at least 0, not -1"),
+        ("cdkt.tau=warm", "cdkt.tau: it must be a number, not \"warm\""),
+        ("backbone.name=4", "backbone.name: it must be a name in quotes"),
+        ("train.learning_rate=true", "train.learning_rate: it must be a number, not true"),
+        ("data.augment=1", "data.augment: it must be true or false, not 1"),
         ("backbone=conv4", "backbone: it must be a table"),
     ] {
         let error = Config::parse("", &[set.into()]).unwrap_err().to_string();

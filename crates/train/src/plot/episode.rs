@@ -36,52 +36,49 @@ pub struct PlotQuery {
     pub probs: Vec<f64>,
 }
 
-/// An episode to be drawn.
+/// An episode to be drawn: a small chart for each class and for each query, which a page puts side by side as far as it is wide.
 #[derive(Debug, Clone)]
 pub struct EpisodePlot {
-    /// Above the drawing.
-    pub title: String,
     /// The classes with their support.
     pub classes: Vec<PlotClass>,
     /// The queries.
     pub queries: Vec<PlotQuery>,
 }
 
-const WIDTH: f64 = 760.0;
-const EDGE: f64 = 20.0;
+const EDGE: f64 = 8.0;
 const QUERY: f64 = 84.0;
+const QUERY_WIDTH: f64 = 374.0;
 const BAR: f64 = 17.0;
-/// Classes beside each other, and the width of each.
-const ACROSS: usize = 5;
-const CLASS: f64 = (WIDTH - 2.0 * EDGE) / ACROSS as f64;
+/// The width of the chart of a class.
+const CLASS: f64 = 152.0;
 /// A support image with its gap, three beside each other.
 const SUPPORT: f64 = 44.0;
 /// Support images shown of each class.
 const SHOWN: usize = 9;
 
 impl EpisodePlot {
-    /// The drawing: the classes with their support images, five per row, then the queries, two per row.
-    pub fn svg(&self) -> Result<String, PlotError> {
-        let support_top = 72.0;
+    /// The support images of each class.
+    pub fn classes(&self) -> Result<Vec<String>, PlotError> {
         let most = self.classes.iter().map(|c| c.support.len().min(SHOWN)).max().unwrap_or(0);
-        let class_height = SUPPORT * most.div_ceil(3) as f64 + 38.0;
-        let query_top = support_top + class_height * self.classes.len().div_ceil(ACROSS) as f64 + 30.0;
-        let cell = (QUERY + 38.0).max(BAR * self.classes.len() as f64 + 34.0);
-        let query_rows = self.queries.len().div_ceil(2) as f64;
-        let mut svg = Svg::new(WIDTH, query_top + cell * query_rows);
-        svg.text((EDGE, 26.0), Anchor::Start, "sk-title", &self.title);
-        svg.text((EDGE, support_top - 16.0), Anchor::Start, "sk-head", "Labelled examples");
-        for (c, class) in self.classes.iter().enumerate() {
-            let corner =
-                (EDGE + CLASS * (c % ACROSS) as f64, support_top + class_height * (c / ACROSS) as f64);
-            support(&mut svg, c, class, corner)?;
-        }
-        svg.text((EDGE, query_top - 16.0), Anchor::Start, "sk-head", "Queries and predicted probabilities");
-        for (q, query) in self.queries.iter().enumerate() {
-            let x = EDGE + (WIDTH - EDGE) / 2.0 * (q % 2) as f64;
-            self.query(&mut svg, query, (x, query_top + cell * (q / 2) as f64))?;
-        }
-        Ok(svg.finish(&self.title))
+        let height = SUPPORT * most.div_ceil(3) as f64 + 26.0 + EDGE;
+        let chart = |(c, class): (usize, &PlotClass)| {
+            let mut svg = Svg::new(CLASS, height);
+            support(&mut svg, c, class, (EDGE, EDGE / 2.0))?;
+            Ok(svg.finish(&format!("Examples of {}", class.name)))
+        };
+        self.classes.iter().enumerate().map(chart).collect()
+    }
+
+    /// Each query with its probabilities.
+    pub fn queries(&self) -> Result<Vec<String>, PlotError> {
+        let height = (QUERY + 30.0).max(BAR * self.classes.len() as f64 + 14.0) + EDGE;
+        let chart = |query: &PlotQuery| {
+            let mut svg = Svg::new(QUERY_WIDTH, height);
+            self.query(&mut svg, query, (EDGE, EDGE / 2.0))?;
+            let name = self.classes.get(query.label).map_or("?", |c| c.name.as_str());
+            Ok(svg.finish(&format!("An image of {name} and its probabilities")))
+        };
+        self.queries.iter().map(chart).collect()
     }
 
     /// The image, its true class with a tick or a cross, and a bar for each class.
@@ -105,7 +102,7 @@ impl EpisodePlot {
             let length = bars.w * p.clamp(0.0, 1.0);
             let colour = format!("sk-fill{}", c % SERIES);
             svg.rect(Area { y: y + 3.0, h: 10.0, w: length, ..bars }, 2.0, &colour);
-            svg.text((bars.right() + 42.0, base), Anchor::End, weight, &format!("{:.1}%", 100.0 * p));
+            svg.text((bars.right() + 50.0, base), Anchor::End, weight, &format!("{:.1}%", 100.0 * p));
         }
         Ok(())
     }
@@ -114,7 +111,7 @@ impl EpisodePlot {
 /// The colour and name of a class above its images.
 fn support(svg: &mut Svg, c: usize, class: &PlotClass, (x, y): (f64, f64)) -> Result<(), PlotError> {
     svg.rect(Area { x, y: y + 2.0, w: 12.0, h: 12.0 }, 3.0, &format!("sk-fill{}", c % SERIES));
-    let mut name = fit(&class.name, 11.0, CLASS - 56.0);
+    let mut name = fit(&class.name, 11.0, CLASS - 2.0 * EDGE - 40.0);
     if class.support.len() > SHOWN {
         name += &format!(" (+{})", class.support.len() - SHOWN);
     }
@@ -161,7 +158,7 @@ mod tests {
     fn episode(label: usize, pixels: usize) -> EpisodePlot {
         let class = |name: &str| PlotClass { name: name.into(), support: vec![thumbnail(16); 11] };
         let query = PlotQuery { image: thumbnail(pixels), label, probs: vec![0.25, 0.75] };
-        EpisodePlot { title: "t".into(), classes: vec![class("a"), class("b")], queries: vec![query] }
+        EpisodePlot { classes: vec![class("a"), class("b")], queries: vec![query] }
     }
 
     #[test]
@@ -170,26 +167,28 @@ mod tests {
             let count = |class: &str| svg.matches(&format!("class=\"{class}\"")).count();
             (count("sk-tick-good"), count("sk-tick-bad"))
         };
-        assert_eq!(marks(&episode(1, 48).svg().unwrap()), (1, 0));
-        assert_eq!(marks(&episode(0, 48).svg().unwrap()), (0, 2));
+        assert_eq!(marks(&episode(1, 48).queries().unwrap()[0]), (1, 0));
+        assert_eq!(marks(&episode(0, 48).queries().unwrap()[0]), (0, 2));
     }
 
     #[test]
     fn probabilities_are_written_and_drawn_to_scale() {
-        let svg = episode(1, 16).svg().unwrap();
+        let svg = &episode(1, 16).queries().unwrap()[0];
         assert!(svg.contains(">75.0%<") && svg.contains(">25.0%<"));
         assert!(svg.contains("width=\"88.5\" height=\"10\"") && svg.contains("width=\"29.5\" height=\"10\""));
-        assert!(svg.contains(">a (+2)<"));
-        assert!(crate::plot::render_png(&svg, 1.0).is_ok());
+        assert!(crate::plot::render_png(svg, 1.0).is_ok());
+        let classes = episode(1, 16).classes().unwrap();
+        assert!(classes.len() == 2 && classes[0].contains(">a (+2)<"));
+        assert!(crate::plot::render_png(&classes[0], 1.0).is_ok());
     }
 
     #[test]
     fn pixels_that_do_not_fit_are_refused() {
-        assert!(matches!(episode(0, 17).svg(), Err(PlotError::Pixels { found: 17, .. })));
+        assert!(matches!(episode(0, 17).queries(), Err(PlotError::Pixels { found: 17, .. })));
     }
 
     #[test]
     fn a_label_without_a_class_does_not_panic() {
-        assert!(episode(7, 16).svg().unwrap().contains(">?<"));
+        assert!(episode(7, 16).queries().unwrap()[0].contains(">?<"));
     }
 }

@@ -41,6 +41,22 @@ pub enum Block {
         /// Below the chart.
         caption: String,
     },
+    /// Small charts, as many beside each other as the page is wide.
+    Charts {
+        /// SVG text of each.
+        svgs: Vec<String>,
+        /// Below them; may be empty.
+        caption: String,
+    },
+    /// Words and what they mean.
+    Words(Vec<(String, String)>),
+    /// What is shown when its line is clicked.
+    Fold {
+        /// The line.
+        summary: String,
+        /// What it hides.
+        blocks: Vec<Block>,
+    },
     /// A command or a file, as it is.
     Code(String),
     /// A few large figures in a row: `(value, what it is)`.
@@ -49,7 +65,7 @@ pub enum Block {
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--bg:#fff;--ink:#1c2430;--muted:#5b6675;--rule:#e3e7ec;--panel:#f6f8fa}\
-@media (prefers-color-scheme:dark){:root{--bg:#14181e;--ink:#e6eaf0;--muted:#9aa5b4;--rule:#2a323d;--panel:#1b2129}}\
+@media screen and (prefers-color-scheme:dark){:root{--bg:#14181e;--ink:#e6eaf0;--muted:#9aa5b4;--rule:#2a323d;--panel:#1b2129}}\
 body{margin:0;background:var(--bg);color:var(--ink);font:16px/1.55 system-ui,-apple-system,\"Segoe UI\",Roboto,sans-serif}\
 main{max-width:60rem;margin:0 auto;padding:2.5rem 1.25rem 4rem}\
 h1{font-size:1.9rem;line-height:1.2;margin:0}\
@@ -68,7 +84,17 @@ pre{background:var(--panel);padding:.8rem 1rem;border-radius:6px;overflow-x:auto
 .figures{display:flex;flex-wrap:wrap;gap:.75rem;margin:1.25rem 0}\
 .figures div{background:var(--panel);border-radius:8px;padding:.8rem 1.1rem;min-width:8rem}\
 .figures b{display:block;font-size:1.5rem;font-weight:600;font-variant-numeric:tabular-nums}\
-.figures span{color:var(--muted);font-size:.9rem}";
+.figures span{color:var(--muted);font-size:.9rem}\
+.charts{display:flex;flex-wrap:wrap;gap:.4rem}\
+.charts svg{flex:none}\
+details{margin:.75rem 0}\
+summary{cursor:pointer;color:var(--muted)}\
+dl{max-width:46rem;font-size:.95rem}\
+dt{font-weight:600;margin-top:.4rem}\
+dd{margin:0;color:var(--muted)}\
+@media (max-width:40rem){main{padding:1.25rem 1rem 3rem}.wide svg{min-width:34rem}th,td{padding-right:.6rem;font-size:.88rem}td:first-child{white-space:normal}.figures div{min-width:6rem;flex:1 1 8rem}}\
+@page{margin:1.6cm}\
+@media print{:root{color-scheme:light}body{font-size:11pt}main{max-width:none;padding:0}h2{break-after:avoid}figure,table,.figures{break-inside:avoid}.charts svg{break-inside:avoid}details:not([open]){display:none}}";
 
 impl Report {
     /// The page. Charts go in as they are; everything else is escaped.
@@ -90,17 +116,27 @@ fn section(section: &Section) -> String {
     format!("<section>\n<h2>{}</h2>\n{blocks}</section>\n", escape(&section.heading))
 }
 
-fn block(block: &Block) -> String {
-    match block {
+fn block(one: &Block) -> String {
+    match one {
         Block::Text(text) => format!("<p>{}</p>\n", escape(text)),
         Block::Code(text) => format!("<pre>{}</pre>\n", escape(text)),
         Block::Table { head, rows } => table(head, rows),
         Block::Chart { svg, caption } => {
-            let caption = match caption.as_str() {
-                "" => String::new(),
-                text => format!("<figcaption>{}</figcaption>", escape(text)),
+            format!("<figure class=\"wide\">\n{svg}{}</figure>\n", figcaption(caption))
+        }
+        Block::Charts { svgs, caption } => {
+            let (svgs, caption) = (svgs.concat(), figcaption(caption));
+            format!("<figure>\n<div class=\"charts\">{svgs}</div>{caption}</figure>\n")
+        }
+        Block::Words(words) => {
+            let one = |(word, meaning): &(String, String)| {
+                format!("<dt>{}</dt><dd>{}</dd>", escape(word), escape(meaning))
             };
-            format!("<figure>\n{svg}{caption}</figure>\n")
+            format!("<dl>{}</dl>\n", words.iter().map(one).collect::<String>())
+        }
+        Block::Fold { summary, blocks } => {
+            let inside: String = blocks.iter().map(block).collect();
+            format!("<details><summary>{}</summary>\n{inside}</details>\n", escape(summary))
         }
         Block::Figures(figures) => {
             let one = |(value, name): &(String, String)| {
@@ -108,6 +144,13 @@ fn block(block: &Block) -> String {
             };
             format!("<div class=\"figures\">{}</div>\n", figures.iter().map(one).collect::<String>())
         }
+    }
+}
+
+fn figcaption(caption: &str) -> String {
+    match caption {
+        "" => String::new(),
+        text => format!("<figcaption>{}</figcaption>", escape(text)),
     }
 }
 

@@ -78,8 +78,7 @@ fn accuracy_bar(svg: &mut Svg, frame: &Frame, bin: &Bin) {
         svg.rect(slab(bin.confidence, bin.accuracy), 0.0, "sk-under sk-gap");
     }
     if bin.accuracy > 0.0 {
-        let y = frame.y.at(bin.accuracy) + 0.9;
-        svg.line((left + 0.75, y), (right - 0.75, y), "sk-line0");
+        svg.rect(Area { h: 2.4, ..slab(0.0, bin.accuracy) }, 0.0, "sk-mark");
     }
 }
 
@@ -117,15 +116,18 @@ fn load(svg: &mut Svg, r: &Reliability, area: Area, ticks: &Ticks, first: bool) 
 }
 
 fn legend(svg: &mut Svg, (centre, y): (f64, f64)) {
+    // The bar is as high as accuracy and confidence go together; the accuracy itself is the line at its foot or its head.
     let entries = [
-        ("sk-fill0", "accuracy"),
-        ("sk-over sk-gap", "over-confident by"),
-        ("sk-under sk-gap", "under-confident by"),
+        ("sk-fill0", "sure and right"),
+        ("sk-over sk-gap", "too sure by"),
+        ("sk-under sk-gap", "too cautious by"),
+        ("sk-mark", "accuracy"),
     ];
     let widths = entries.map(|(_, name)| 16.0 + text_width(name, 11.0) + 16.0);
     let mut x = centre - widths.iter().sum::<f64>() / 2.0;
     for ((class, name), width) in entries.into_iter().zip(widths) {
-        svg.rect(Area { x, y: y - 9.0, w: 11.0, h: 11.0 }, 2.0, class);
+        let (top, height) = if class == "sk-mark" { (y - 5.0, 3.0) } else { (y - 9.0, 11.0) };
+        svg.rect(Area { x, y: top, w: 11.0, h: height }, if height < 5.0 { 0.0 } else { 2.0 }, class);
         svg.text((x + 16.0, y), Anchor::Start, "sk-muted", name);
         x += width;
     }

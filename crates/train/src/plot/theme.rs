@@ -20,6 +20,7 @@ const COLOURS: &[(&str, &str, &str, &str)] = &[
     (".sk-diagonal", "stroke", "#3d4652", "#c3ccd7"),
     (".sk-over", "fill", "#d6483e", "#ef7d74"),
     (".sk-under", "fill", "#e0a526", "#e8bd5a"),
+    (".sk-mark", "fill", "#173a5e", "#d3e6fa"),
     (".sk-fill0", "fill", "#2f6fb0", "#5b9bdc"),
     (".sk-fill1", "fill", "#d9731a", "#f0a04b"),
     (".sk-fill2", "fill", "#2b8a6c", "#5cc4a1"),
@@ -61,7 +62,7 @@ pub(super) fn style() -> String {
             |c: &(&str, &str, &str, &str)| format!("{}{{{}:{}}}", c.0, c.1, if dark { c.3 } else { c.2 });
         COLOURS.iter().map(colour).collect()
     };
-    format!("{SHAPES}{}@media (prefers-color-scheme:dark){{{}}}", rules(false), rules(true))
+    format!("{SHAPES}{}@media screen and (prefers-color-scheme:dark){{{}}}", rules(false), rules(true))
 }
 
 /// A colour of the sequential map from dark blue (0) over green to yellow (1); outside is cut.

@@ -189,9 +189,10 @@ fn whole_config(path: &Path) -> Result<Config> {
     }
     let length = phases(&config)?.last().map_or(0, Phase::end);
     Err(Error::Run(format!(
-        "{0} is not finished: {1} of {length} episodes. Go on with it by `siskin train --resume {0}`.",
+        "{} is not finished: {} of {length} episodes. Go on with it by `siskin train --resume {}`.",
         path.display(),
-        position.episode
+        position.episode,
+        siskin_data::shell::quoted(path)
     )))
 }
 

@@ -235,6 +235,23 @@ impl Trainer {
         waited || self.passed(self.phase.config.train.save_every, first) || self.at_the_end()
     }
 
+    /// By when the next checkpoint is written, in a sentence: until then a run that is killed has nothing to go on from.
+    /// Nothing where there is one already.
+    pub fn first_save(&self) -> Option<String> {
+        if self.folder.newest().exists() || self.at_the_end() {
+            return None;
+        }
+        let train = &self.phase.config.train;
+        let last = self.phase.end();
+        let episode =
+            if train.save_every == 0 { last } else { last.min(self.phase.first + train.save_every) };
+        let by = match train.save_minutes > 0.0 {
+            true => format!(" or after {} minutes, whichever is sooner", train.save_minutes),
+            false => String::new(),
+        };
+        Some(format!("The first checkpoint is due at episode {episode}{by}."))
+    }
+
     /// The state of the model: with averaged weights where they are averaged.
     fn model(&self) -> State {
         let state = self.method.state();

@@ -1,12 +1,15 @@
 //! `siskin adapt`: from labelled examples to a task file.
 
+mod page;
+
 use crate::data::source::OnBad;
 use crate::model::tell_notice;
 use anyhow::Context;
 use siskin_adapt::{EMBEDDED, Intake, Model, Rules, Support, TaskClassifier, title_of};
 use siskin_data::OnBadImage;
+use siskin_data::shell::quoted;
 use siskin_data::source::embeddings;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -43,6 +46,9 @@ pub struct Args {
     /// The task file to write [default: the name of the examples, ending in .task, in this folder]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// The page about the task [default: beside the task file, ending in .report.html]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// What to do about an image that cannot be read, or a folder without one [default: error]
     #[arg(long, value_enum, value_name = "POLICY")]
     on_bad_image: Option<OnBad>,
@@ -52,26 +58,31 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let Some(examples) = &args.examples else { return change(&args) };
-    let (task, notes, asks) = if embeddings::is_embeddings(examples) {
+    let (task, support, asks) = if embeddings::is_embeddings(examples) {
         anyhow::ensure!(
             args.model.is_none() && args.on_bad_image.is_none(),
             "Vectors need no network and have no images: leave --model and --on-bad-image out."
         );
-        (TaskClassifier::adapt_vectors(&embeddings::read(examples)?)?, Vec::new(), "VECTORS.npy")
+        (TaskClassifier::adapt_vectors(&embeddings::read(examples)?)?, None, "VECTORS.npy")
     } else {
         let model = Model::open(args.model.as_deref().unwrap_or(EMBEDDED[0].0))?;
         tell_notice(model.notice());
         let support = Support::read(examples, on_bad(&args), &model, &Intake::default())?;
         warn(&model, &support);
-        (TaskClassifier::adapt(&model, &support, &title_of(examples))?, unused(&support), "IMAGE...")
+        let task = TaskClassifier::adapt(&model, &support, &title_of(examples))?;
+        (task, Some((support, model.input().0)), "IMAGE...")
     };
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.task", title_of(examples))));
     let written = if out.exists() { "Replaced" } else { "Written" };
     task.save(&out)?;
-    left_out(&notes);
+    let support = support.as_ref().map(|(support, side)| (support, *side));
+    left_out(&support.map_or(Vec::new(), |(support, _)| unused(support)));
     print(&task);
-    let (out, seconds) = (out.display(), start.elapsed().as_secs_f64());
-    say!("{written}: {out} in {seconds:.1} s. Next: siskin predict {out} {asks}");
+    let report = report_path(&args, &out);
+    page::write(&report, &out, &task, support)?;
+    say!("About it: {}", report.display());
+    let seconds = start.elapsed().as_secs_f64();
+    say!("{written}: {} in {seconds:.1} s. Next: siskin predict {} {asks}", out.display(), quoted(&out));
     Ok(())
 }
 
@@ -98,8 +109,13 @@ fn change(args: &Args) -> anyhow::Result<()> {
     let out = args.out.as_ref().unwrap_or(path);
     task.save(out)?;
     print(&task);
+    page::write(&report_path(args, out), out, &task, None)?;
     say!("Written: {} in {:.1} s.", out.display(), start.elapsed().as_secs_f64());
     Ok(())
+}
+
+fn report_path(args: &Args, task: &Path) -> PathBuf {
+    args.report.clone().unwrap_or_else(|| task.with_extension("report.html"))
 }
 
 fn on_bad(args: &Args) -> OnBadImage {

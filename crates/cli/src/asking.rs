@@ -1,0 +1,34 @@
+//! Episodes that a model under test is asked, with a bar; where the output goes to a file, with a line every half minute.
+
+use crate::pace::Pace;
+use indicatif::{ProgressBar, ProgressStyle};
+use siskin_data::SplitName;
+use siskin_train::evaluate::{AnsweredEpisode, Watch};
+use siskin_train::protocol;
+use siskin_train::under_test::ModelUnderTest;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// Answers to the validation episodes, one group of them, or to the test episodes.
+pub fn answers(model: &ModelUnderTest, split: SplitName) -> anyhow::Result<Vec<AnsweredEpisode>> {
+    let groups = if split == SplitName::Test { model.config.test.groups } else { 1 };
+    let total = groups * model.config.test.episodes;
+    let bar = ProgressBar::new(total);
+    bar.set_style(ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} episodes  {eta_precise} left")?);
+    bar.set_message(if split == SplitName::Test { "Testing" } else { "Validating" });
+    let pace = Mutex::new(Pace::new(total, 0, Instant::now()));
+    let answered = || {
+        bar.inc(1);
+        if bar.is_hidden()
+            && let Ok(mut pace) = pace.lock()
+            && let Some(far) = pace.due(bar.position(), Instant::now())
+        {
+            tell!("{far}");
+        }
+    };
+    let watch = Watch { stop: &AtomicBool::new(false), answered: &answered };
+    let found = protocol::answers_watched(model, split, groups, &watch);
+    bar.finish_and_clear();
+    Ok(found?)
+}
