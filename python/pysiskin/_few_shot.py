@@ -201,8 +201,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         labels = self.classes_[best]
         if not none_of_these:
             return labels
-        strange = [possible is None for possible in self.predict_set(given)]
-        return np.where(strange, None, labels.astype(object))
+        named = labels.astype(object)
+        named[[possible is None for possible in self.predict_set(given)]] = None
+        return named
 
     def uncertainty(self, images: Iterable[Any]) -> dict[str, _Array]:
         """Entropy (nats), latent variance and novelty of each image, as a dict of arrays [N]."""

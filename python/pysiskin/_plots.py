@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from . import calibration
 from ._few_shot import FewShotClassifier, _images
@@ -74,7 +74,10 @@ def plot_sets(
         raise ValueError(f"{len(sets)} sets have {len(y)} true classes")
     held = np.array([False if one is None else (y is None or label in one) for one, label in zip(sets, y or sizes)])
     places = np.arange(sizes.max(initial=0) + 1)
-    count = lambda chosen: np.bincount(sizes[chosen], minlength=len(places))  # noqa: E731
+
+    def count(chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
+        return np.bincount(sizes[chosen], minlength=len(places))
+
     if y is None:
         ax.bar(places, count(np.ones(len(sizes), bool)), color=_AGREE)
     else:
@@ -100,6 +103,7 @@ def plot_nearest(
     """
     asked, shown = _images(images), _images(examples)
     rows = model.answers(asked, explain=count)
+    figure: Figure
     figure, grid = _pyplot().subplots(
         len(rows), count + 1, figsize=(1.7 * (count + 1), 1.9 * len(rows)), squeeze=False, layout="constrained"
     )

@@ -25,13 +25,14 @@ class _Progress:
     """A bar of tqdm where it is installed, else a line on standard error every half minute."""
 
     def __init__(self, what: str) -> None:
-        self.what, self.bar, self.told = what, None, time.monotonic()
+        self.what, self.told = what, time.monotonic()
+        self.bar: Any = None
+        self.tqdm: Any = None
         try:
             from tqdm.auto import tqdm
         except ImportError:
-            self.tqdm = None
-        else:
-            self.tqdm = tqdm
+            return
+        self.tqdm = tqdm
 
     def __call__(self, event: dict[str, Any]) -> None:
         if event["kind"] == "step":
@@ -216,6 +217,7 @@ def test(
     )
 
 
-# pytest collects what is called test: these are not.
-for _one in (Test, test):
-    _one.__test__ = False  # type: ignore[attr-defined]
+
+# pytest collects what is called test: these are not tests.
+setattr(Test, "__test__", False)
+setattr(test, "__test__", False)

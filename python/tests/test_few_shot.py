@@ -197,7 +197,7 @@ def test_it_is_a_scikit_learn_estimator(fitted, queries):
     with pytest.raises(NotFittedError):
         FewShotClassifier().save("nowhere.task")
     fresh = clone(fitted)
-    assert fresh.get_params() == {"model": "omniglot-conv4s"} and not hasattr(fresh, "classes_")
+    assert fresh.get_params() == {"model": "omniglot-conv4s", "on_bad_image": "error"} and not hasattr(fresh, "classes_")
     assert cross_val_score(FewShotClassifier(), images, truth, cv=3).mean() > 0.9
     # A fitted classifier keeps its network until it is fitted again.
     fresh.fit(images, truth).set_params(model="no-such-model")
@@ -217,7 +217,7 @@ def test_a_saved_task_is_loaded(fitted, queries, tmp_path):
     again = FewShotClassifier.load(tmp_path / "letters.task")
     assert list(again.classes_) == KINDS and again.calibration_ == fitted.calibration_
     assert (again.predict_proba(queries[0]) == fitted.predict_proba(queries[0])).all()
-    assert again.get_params() == {"model": "omniglot-conv4s"}
+    assert again.get_params() == {"model": "omniglot-conv4s", "on_bad_image": "error"}
     FewShotClassifier.load(tmp_path / "letters.task", model="omniglot-conv4s")
     with pytest.raises(ValueError, match="no-such-model"):
         FewShotClassifier.load(tmp_path / "letters.task", model="no-such-model")

@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 const require = createRequire(join(process.cwd(), "x.js"));
 const { chromium } = require("playwright-core");
-const binary = process.env.SISKIN || join(process.env.CARGO_TARGET_DIR || "target", "release/siskin");
+export const binary = process.env.SISKIN || join(process.env.CARGO_TARGET_DIR || "target", "release/siskin");
 
 export function serve(state, port = 0) {
   const server = spawn(binary, ["serve", "--port", String(port), "--state", state], { stdio: ["ignore", "pipe", "inherit"] });

@@ -7,6 +7,7 @@ import { mkdtempSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import assert from "node:assert/strict";
+import { reports } from "./reports.mjs";
 import { characters, draw, fromFiles, launch, photo, serve, shaky, visibleInk } from "./helpers.mjs";
 
 const shots = process.argv[2] || "web-test";
@@ -206,6 +207,7 @@ async function failing() {
 try {
   for (const scheme of ["light", "dark"]) for (const viewport of [desktop, phone]) await look(scheme, viewport);
   for (const test of [drawings, photos, keyboard, failing]) { await test(); console.log(`${test.name}: as it should be`); }
+  await reports(browser, shots);
   console.log(`Screenshots are in ${shots}.`);
 } finally {
   await browser.close();
