@@ -186,10 +186,10 @@ fn accuracy_cells(row: &Row) -> Vec<String> {
 fn calibration_cells((name, part): (String, &Calibrations)) -> Vec<String> {
     let m = &part.measures;
     let mut cells = vec![name];
-    cells.extend([m.ece, m.mce, m.nll, m.brier].map(|x| format!("{x:.4}")));
+    cells.extend([m.ece, m.mce, m.nll, m.brier].map(|x| format!("{x:.3}")));
     let difference = |d: Option<Difference>| match d {
         Some(Difference { value, interval }) => {
-            format!("{value:+.4} [{:+.4}, {:+.4}]", interval.low, interval.high)
+            format!("{value:+.3} [{:+.3}, {:+.3}]", interval.low, interval.high)
         }
         None => "–".into(),
     };
@@ -268,7 +268,7 @@ mod tests {
     fn text_stands_in_columns_and_says_what_failed() {
         let text = sample().text();
         assert!(text.contains("90.12 ± 0.34"), "{text}");
-        assert!(text.contains("-1.00 ± 0.20") && text.contains("+0.0625 [-0.0100, +0.2500]"), "{text}");
+        assert!(text.contains("-1.00 ± 0.20") && text.contains("+0.062 [-0.010, +0.250]"), "{text}");
         assert!(text.ends_with("d failed: no such thing\n"), "{text}");
         let table = &sample().tables()[0];
         let widths: Vec<usize> = table.text().lines().skip(1).map(|l| l.chars().count()).collect();

@@ -94,7 +94,7 @@ dt{font-weight:600;margin-top:.4rem}\
 dd{margin:0;color:var(--muted)}\
 @media (max-width:40rem){main{padding:1.25rem 1rem 3rem}.wide svg{min-width:34rem}th,td{padding-right:.6rem;font-size:.88rem}td:first-child{white-space:normal}.figures div{min-width:6rem;flex:1 1 8rem}}\
 @page{margin:1.6cm}\
-@media print{:root{color-scheme:light}body{font-size:11pt}main{max-width:none;padding:0}h2{break-after:avoid}figure,table,.figures{break-inside:avoid}.charts svg{break-inside:avoid}details:not([open]){display:none}}";
+@media print{th,td{white-space:normal}:root{color-scheme:light}body{font-size:11pt}main{max-width:none;padding:0}h2{break-after:avoid}figure,table,.figures{break-inside:avoid}.charts svg{break-inside:avoid}details:not([open]){display:none}}";
 
 impl Report {
     /// The page. Charts go in as they are; everything else is escaped.
