@@ -2,11 +2,11 @@
 //!
 //! ```sh
 //! siskin embed lite0 PHOTOS --out photos.npy --unit
-//! cargo run --release --workspace --example photo_tasks -- photos.npy TASKS > answers.jsonl
+//! cargo run --release --workspace --example photo_tasks -- photos.npy TASKS [SHOT] > answers.jsonl
 //! python scripts/photos/compare.py photos.npy answers.jsonl    # beside scikit-learn on the same vectors
 //! ```
 //!
-//! Each task has 5 classes with 5 examples and 15 queries each, and 15 queries of 5 other classes.
+//! Each task has 5 classes with 5 (or SHOT) examples and 15 queries each, and 15 queries of 5 other classes.
 
 use siskin_adapt::{Answer, Features, Rules, TaskClassifier};
 use siskin_data::Embeddings;
@@ -15,7 +15,6 @@ use siskin_random::stream;
 use std::path::Path;
 
 const WAY: usize = 5;
-const SHOT: usize = 5;
 const QUERIES: usize = 15;
 const SEED: u64 = 20;
 
@@ -23,22 +22,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let path = args.next().ok_or("which file of vectors?")?;
     let tasks: u64 = args.next().ok_or("how many tasks?")?.parse()?;
+    let shot: usize = args.next().map_or(Ok(5), |shot| shot.parse())?;
     let data = embeddings::read(Path::new(&path))?;
     for index in 0..tasks {
-        println!("{}", task(&data, index)?);
+        println!("{}", task(&data, shot, index)?);
     }
     Ok(())
 }
 
 /// Draws, adapts and asks; source rows, true labels and answers.
-fn task(data: &Embeddings, index: u64) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
+fn task(data: &Embeddings, shot: usize, index: u64) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
     use rand::seq::SliceRandom;
     let mut rng = stream(SEED, "photo tasks", index);
-    let needed = SHOT + QUERIES;
+    let needed = shot + QUERIES;
     let mut classes: Vec<_> = data.classes.iter().filter(|c| c.images.len() >= needed).collect();
     classes.shuffle(&mut rng);
     if classes.len() < 2 * WAY {
-        return Err("too few classes with 20 images".into());
+        return Err(format!("too few classes with {needed} images").into());
     }
     let mut drawn = |class: &siskin_data::Class| {
         let mut rows: Vec<usize> = class.images.clone().collect();
@@ -47,11 +47,11 @@ fn task(data: &Embeddings, index: u64) -> Result<serde_json::Value, Box<dyn std:
         rows
     };
     let rows: Vec<Vec<usize>> = classes[..2 * WAY].iter().map(|class| drawn(class)).collect();
-    let support: Vec<usize> = rows[..WAY].iter().flat_map(|r| r[..SHOT].to_vec()).collect();
-    let labels: Vec<usize> = (0..WAY).flat_map(|c| [c; SHOT]).collect();
-    let queries: Vec<usize> = rows[..WAY].iter().flat_map(|r| r[SHOT..].to_vec()).collect();
+    let support: Vec<usize> = rows[..WAY].iter().flat_map(|r| r[..shot].to_vec()).collect();
+    let labels: Vec<usize> = (0..WAY).flat_map(|c| vec![c; shot]).collect();
+    let queries: Vec<usize> = rows[..WAY].iter().flat_map(|r| r[shot..].to_vec()).collect();
     let truth: Vec<usize> = (0..WAY).flat_map(|c| [c; QUERIES]).collect();
-    let strangers: Vec<usize> = rows[WAY..].iter().flat_map(|r| r[SHOT..].to_vec()).collect();
+    let strangers: Vec<usize> = rows[WAY..].iter().flat_map(|r| r[shot..].to_vec()).collect();
     let vectors: Vec<f32> = support.iter().flat_map(|&r| data.vector(r).to_vec()).collect();
     let names = (0..WAY).map(|c| format!("class {c}")).collect();
     let few = Embeddings::new("task", names, data.dim(), &vectors, &labels)?;

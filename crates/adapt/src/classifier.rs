@@ -11,6 +11,7 @@ use crate::support::{Support, check, check_title};
 use serde::{Deserialize, Serialize};
 use siskin_data::Embeddings;
 use siskin_gp::classifier::GpClassifier;
+use siskin_methods::gp::from_examples::FromExamples;
 use siskin_methods::{Features, GaussianProcess};
 use siskin_model::{Card, Head, Model};
 use std::sync::atomic::AtomicBool;
@@ -92,7 +93,7 @@ impl TaskClassifier {
         let way = classes.len();
         let fitted = match model.head()? {
             Head::Process(gp) => fit_process(&gp, &features, (&labels, way), stop)?,
-            Head::FromExamples => fit_examples(unit_vectors(), &features, (&labels, way))?,
+            Head::FromExamples => fit_examples(FromExamples::classifier(), &features, (&labels, way))?,
         };
         let calibration = calibrated(&fitted, &labels, way, (model.card().ok(), other_kind))?;
         let made_with =
@@ -113,8 +114,10 @@ impl TaskClassifier {
         let names = (0..vectors.len()).map(|i| format!("row {}", vectors.source_row(i))).collect();
         let values = (0..vectors.len()).flat_map(|i| vectors.vector(i)).map(|&v| f64::from(v)).collect();
         let features = Features { values, rows: vectors.len(), dim: vectors.dim() };
-        let (settings, way) =
-            (if all_unit(&features) { unit_vectors() } else { GpClassifier::default() }, classes.len());
+        let (settings, way) = (
+            if all_unit(&features) { FromExamples::classifier() } else { GpClassifier::default() },
+            classes.len(),
+        );
         let fitted = fit_examples(settings, &features, (&labels, way))?;
         let calibration = calibrated(&fitted, &labels, way, (None, false))?;
         let title = vectors.name.clone();
@@ -289,12 +292,4 @@ fn calibrated(
 fn all_unit(features: &Features) -> bool {
     let mut rows = features.values.chunks_exact(features.dim.max(1));
     rows.all(|row| (row.iter().map(|v| v * v).sum::<f64>() - 1.0).abs() < 1e-4)
-}
-
-/// Settings for features of length 1: their columns are not scaled one by one, for then columns that hardly vary would count
-/// as much as those that tell classes apart.
-fn unit_vectors() -> GpClassifier {
-    let mut settings = GpClassifier::default();
-    settings.standardise = false;
-    settings
 }

@@ -2,7 +2,7 @@
 
 use crate::balance::Balance;
 use crate::error::Result;
-use crate::strangeness::{Facts, Seen, Surroundings};
+use crate::strangeness::{Centre, Facts, Seen, Surroundings};
 use faer::Mat;
 use siskin_gp::classifier::GpClassifier;
 use siskin_gp::gaussian::Sites;
@@ -21,6 +21,8 @@ pub(crate) struct Fitted {
     among: Mat<f64>,
     around: Surroundings,
     balance: Balance,
+    labels: Vec<usize>,
+    centre: Centre,
 }
 
 /// What it is.
@@ -106,7 +108,8 @@ impl Fitted {
     fn new(kind: Kind, features: &Features, labels: &[usize], classes: usize) -> Result<Fitted> {
         let among = kind.similarity(features)?;
         let around = Surroundings::new(&among, labels, classes);
-        Ok(Fitted { kind, classes, among, around, balance: Balance::new(labels, classes) })
+        let (centre, balance) = (Centre::new(&among, labels, classes, &[]), Balance::new(labels, classes));
+        Ok(Fitted { kind, classes, among, around, balance, labels: labels.to_vec(), centre })
     }
 
     /// What it says of queries.
@@ -123,7 +126,7 @@ impl Fitted {
             }
         };
         let near = self.kind.similarity(queries)?;
-        Ok(self.raw([&probabilities, &mean, &variance], |q| (near.col_as_slice(q), &[])))
+        Ok(self.raw([&probabilities, &mean, &variance], |q| (near.col_as_slice(q), &self.centre)))
     }
 
     /// What it says of its own examples, each without the examples of its fold; rows as in `folds`, one fold after the other.
@@ -140,8 +143,11 @@ impl Fitted {
                 (latent, probabilities)
             }
         };
-        let places: Vec<(usize, &[usize])> =
-            folds.iter().flat_map(|fold| fold.iter().map(|&row| (row, fold.as_slice()))).collect();
+        let without = |fold: &Vec<usize>| Centre::new(&self.among, &self.labels, self.classes, fold);
+        let centres: Vec<Centre> = folds.iter().map(without).collect();
+        let of_fold = folds.iter().zip(&centres);
+        let places: Vec<(usize, &Centre)> =
+            of_fold.flat_map(|(fold, centre)| fold.iter().map(move |&row| (row, centre))).collect();
         let at = |q: usize| (self.among.col_as_slice(places[q].0), places[q].1);
         Ok(self.raw([&probabilities, &latent.mean, &latent.var], at))
     }
@@ -153,18 +159,18 @@ impl Fitted {
         Ok(probabilities)
     }
 
-    /// `near`: the similarities of a point with the examples, and which of them do not count.
-    fn raw<'a>(&self, tables: [&Mat<f64>; 3], near: impl Fn(usize) -> (&'a [f64], &'a [usize])) -> Raw {
+    /// `near`: the similarities of a point with the examples, and the centre of those that count.
+    fn raw<'a>(&self, tables: [&Mat<f64>; 3], near: impl Fn(usize) -> (&'a [f64], &'a Centre)) -> Raw {
         let [probabilities, mean, variance] = tables.map(row_major);
         let facts = |q: usize| {
             let at = q * self.classes..(q + 1) * self.classes;
-            let (similarity, without) = near(q);
+            let (similarity, centre) = near(q);
             let seen = Seen {
                 probabilities: &probabilities[at.clone()],
                 mean: &mean[at.clone()],
                 variance: &variance[at],
             };
-            self.around.facts(similarity, without, &seen)
+            self.around.facts(similarity, centre, &seen)
         };
         let facts = (0..tables[0].nrows()).map(facts).collect();
         Raw { probabilities, variance, facts }

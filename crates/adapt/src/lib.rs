@@ -35,6 +35,7 @@ mod balance;
 mod binomial;
 mod calibration;
 mod change;
+mod choice;
 mod classifier;
 mod cost;
 mod error;
@@ -65,6 +66,7 @@ pub mod fuzzing {
 
 pub use answer::{Answer, NamedAnswer, Neighbour};
 pub use calibration::{LeftOut, TaskCalibration};
+pub use choice::looks_of;
 pub use classifier::{Examples, ModelRef, TaskClassifier};
 pub use cost::{FitLimits, Shape};
 pub use error::{Error, Result};

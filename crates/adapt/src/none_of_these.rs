@@ -1,7 +1,7 @@
 //! "None of these": when a query looks too strange beside the examples of a task.
 //!
 //! The score is the one that found strangers best among the model's validation classes (`novelty.rs` compares); a task without
-//! such a model uses `1 - (largest similarity with an example)`.
+//! such a model uses its cosine with the nearest class around the mean of all examples (`calibration.rs`).
 
 use crate::binomial::at_least;
 use crate::calibration::TaskCalibration;

@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, default_value_t = 8080)]
     port: u16,
     /// A run folder or an exported model file. May be given several times; the first is used where a request names none.
-    /// The embedded model for drawings is always there too
+    /// The embedded models are always there too
     #[arg(long = "model", value_name = "MODEL")]
     models: Vec<String>,
     /// Folder where tasks are kept [default: the folder for program data of this system]
@@ -109,10 +109,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     anyhow::ensure!(token.as_deref() != Some(""), "The token is empty.");
     let state = args.state.or_else(default_state);
-    let embedded = EMBEDDED[0].0.to_owned();
     let mut models = args.models;
-    if !models.contains(&embedded) {
-        models.push(embedded);
+    for (embedded, _) in EMBEDDED {
+        if !models.iter().any(|model| model == embedded) {
+            models.push(embedded.to_owned());
+        }
     }
     let options = Options {
         address: SocketAddr::new(args.host, args.port),

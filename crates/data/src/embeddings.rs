@@ -12,6 +12,8 @@ pub struct Embeddings {
     pub name: String,
     /// Its classes; their ranges of rows follow one another.
     pub classes: Vec<Class>,
+    /// Whether a method's network still has to see the vectors; else they are its features.
+    pub network_input: bool,
     dim: usize,
     vectors: Vec<f32>,
     source_rows: Vec<usize>,
@@ -59,7 +61,9 @@ impl Embeddings {
             }
             classes.push(Class { name: class, images: start..source_rows.len(), domain: name.clone() });
         }
-        Ok(Embeddings { name, classes, dim, vectors: sorted, source_rows, content_hash: hasher.finalize() })
+        let content_hash = hasher.finalize();
+        let network_input = false;
+        Ok(Embeddings { name, classes, network_input, dim, vectors: sorted, source_rows, content_hash })
     }
 
     /// Gives the data set another name; classes that have its name for a domain follow.

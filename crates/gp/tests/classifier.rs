@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use siskin_gp::Error;
-use siskin_gp::classifier::{EvidenceBound, GpClassifier, Likelihood};
+use siskin_gp::classifier::{EvidenceBound, Expected, GpClassifier, Likelihood};
 use siskin_gp::faer::Mat;
 use siskin_gp::kernels::{AnyForm, Kernel, Rbf};
 
@@ -394,4 +394,38 @@ fn single_examples_are_fitted() {
     model.fit(x.as_ref(), &[0, 1, 2]).unwrap();
     assert_eq!(model.predict(x.as_ref()).unwrap(), [0, 1, 2]);
     assert_eq!(model.learned().unwrap().held_out, None);
+}
+
+/// Without two examples of a class nothing can be held out: the hyperparameters are those that are expected, in units of the points' own
+/// deviation, whatever their scale.
+#[test]
+fn without_evidence_the_expected_hyperparameters_are_taken() {
+    let fitted = |factor: f64, expected: Option<Expected>| {
+        let x = Mat::from_fn(3, 2, |i, j| factor * [[1.0, 0.0], [0.0, 1.0], [-0.7, -0.7]][i][j]);
+        let mut model = GpClassifier::default();
+        (model.standardise, model.expected) = (false, expected);
+        model.fit(x.as_ref(), &[0, 1, 2]).unwrap();
+        let p = model.predict_proba(x.as_ref()).unwrap();
+        (model.learned().unwrap().clone(), p[(0, 0)])
+    };
+    let expected = |temperature: f64| Some(Expected { temperature, spread: 0.15, deviation: 0.5 });
+    let ((warm, p_warm), (cold, p_cold)) = (fitted(1.0, expected(0.2)), fitted(1.0, expected(0.1)));
+    assert!((warm.tau / cold.tau - 2.0).abs() < 1e-9 && warm.spread == 0.15, "{} {}", warm.tau, cold.tau);
+    assert!(p_cold > p_warm && p_warm > fitted(1.0, None).1, "{p_cold} {p_warm}");
+    assert!((fitted(30.0, expected(0.1)).1 - p_cold).abs() < 1e-6);
+}
+
+/// With evidence, what is expected gives way: the more so, the less sure the expectation is.
+#[test]
+fn evidence_moves_away_from_what_is_expected() {
+    let noise = |i: usize, k: usize| ((i * 7919 + k * 104_729) % 997) as f64 / 997.0 - 0.5;
+    let x = Mat::from_fn(40, 2, |i, j| if j == i % 2 { 1.0 } else { 0.0 } + 2.2 * noise(i + 3, j));
+    let y: Vec<usize> = (0..40).map(|i| i % 2).collect();
+    let tau = |deviation: f64| {
+        let mut model = GpClassifier::default();
+        model.expected = Some(Expected { temperature: 0.04, spread: 0.15, deviation });
+        model.fit(x.as_ref(), &y).unwrap();
+        model.learned().unwrap().tau
+    };
+    assert!(tau(3.0) > tau(0.05), "{} {}", tau(3.0), tau(0.05));
 }

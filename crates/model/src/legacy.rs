@@ -33,6 +33,7 @@ pub fn spec_of_config(config: &str) -> Result<ModelSpec, String> {
         way: number("episode", "way", 5)? as usize,
         base_classes: None,
         seed: table.get("seed").and_then(Value::as_integer).unwrap_or(0) as u64,
+        network: None,
     })
 }
 

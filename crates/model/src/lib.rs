@@ -6,7 +6,7 @@
 //! | What does it say of itself? | `card.rs`, `look.rs` |
 //! | How is it kept? | `file.rs`, `seal.rs`, `tensors.rs`, `legacy.rs`, `kept_card.rs` |
 //! | How is it opened? | `model.rs` |
-//! | From images to features? | `view.rs`, `embed.rs` |
+//! | From images to features? | `view.rs`, `embed.rs`, `kept_features.rs` |
 //! | How is somebody else's network used? | `foreign/` |
 
 mod card;
@@ -15,6 +15,7 @@ mod error;
 mod file;
 pub mod foreign;
 mod kept_card;
+mod kept_features;
 mod legacy;
 mod look;
 mod model;
@@ -26,6 +27,7 @@ mod view;
 pub use card::{Card, LeftOutFacts, NoveltyFacts, ShapeFacts, TestFacts};
 pub use embed::embed;
 pub use error::{Error, Result};
+pub use kept_features::{ImageKey, KeptFeatures};
 pub use look::{Look, Looks, Mismatch};
 pub use model::{EMBEDDED, Head, Model, unit};
 pub use spec::ModelSpec;

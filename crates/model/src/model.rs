@@ -5,7 +5,7 @@ use crate::card::Card;
 use crate::embed::embed;
 use crate::error::{Error, Result};
 use crate::file;
-use crate::foreign::{ForeignNetwork, ForeignSpec, Registry};
+use crate::foreign::{ForeignNetwork, ForeignSpec, NetworkRef, Registry};
 use crate::kept_card;
 use crate::legacy::spec_of_config;
 use crate::look::{Look, Mismatch};
@@ -15,8 +15,8 @@ use crate::tensors::{decode, encode};
 use crate::view::{Pixels, View};
 use serde_json::Value;
 use siskin_data::open::SHORTER_SIDE;
-use siskin_data::{Image, files};
-use siskin_methods::{Features, GaussianProcess, Method, Role, Rows, State};
+use siskin_data::{Image, Transform, files};
+use siskin_methods::{Features, GaussianProcess, Images, Method, Role, Rows, State};
 use siskin_nn::DeviceChoice;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -47,10 +47,20 @@ enum Kind {
     Foreign { name: String, network: Box<ForeignNetwork> },
 }
 
+/// What sees the images.
+enum Sight<'a> {
+    /// The network that was trained here.
+    Own(Transform),
+    /// Somebody else's.
+    Other(&'a ForeignNetwork),
+}
+
 struct Trained {
     card: Card,
     state: State,
     method: Box<dyn Method>,
+    /// Somebody else's network whose vectors the method takes; none where its own network sees the images.
+    network: Option<Box<ForeignNetwork>>,
 }
 
 /// What turns labelled features into answers.
@@ -146,12 +156,13 @@ impl Model {
     }
 
     fn assemble(card: Card, state: State, origin: &str, device: DeviceChoice) -> Result<Model> {
+        let network = card.model.network.as_ref().map(open_network).transpose()?.map(Box::new);
         let mut method = card.model.build(device)?;
         method.load_state(&complete(method.state(), &state, origin)?)?;
         let spec = serde_json::to_string(&card.model).map_err(|e| bad(origin, e.to_string()))?;
         let weights = encode(&state, "model", &spec).map_err(|why| bad(origin, why))?;
         let hash = blake3::hash(&weights).to_hex().to_string();
-        let kind = Kind::Trained(Box::new(Trained { card, state, method }));
+        let kind = Kind::Trained(Box::new(Trained { card, state, method, network }));
         Ok(Model { hash, origin: origin.into(), sealed: true, kind })
     }
 
@@ -167,8 +178,8 @@ impl Model {
     }
 
     fn not_trained(&self) -> Error {
-        let why = "it is an added network, which was not trained here and has no head: it works with embed, adapt, predict \
-                   and serve";
+        let why = "it is an added network without a trained head, so it has neither a card nor weights of its own to export; \
+                   train a head: docs/photos.md";
         bad(&self.origin, why.into())
     }
 
@@ -208,6 +219,16 @@ impl Model {
     /// What a trained model says of itself; an error of an added network: nothing was measured of it.
     pub fn card(&self) -> Result<&Card> {
         self.trained().map(|trained| &trained.card)
+    }
+
+    fn sight(&self) -> Sight<'_> {
+        match &self.kind {
+            Kind::Foreign { network, .. } => Sight::Other(network),
+            Kind::Trained(trained) => match &trained.network {
+                Some(network) => Sight::Other(network),
+                None => Sight::Own(trained.card.model.transform()),
+            },
+        }
     }
 
     /// What is known of an added network; `None` for a model that was trained here.
@@ -270,29 +291,57 @@ impl Model {
 
     /// Side of the square image the network sees, in pixels, and its channels.
     pub fn input(&self) -> (u32, usize) {
-        match &self.kind {
-            Kind::Trained(trained) => {
-                let transform = trained.card.model.transform();
-                (transform.size, transform.channels.count())
-            }
-            Kind::Foreign { network, .. } => (network.spec().preprocessing.size, 3),
+        match self.sight() {
+            Sight::Own(transform) => (transform.size, transform.channels.count()),
+            Sight::Other(network) => (network.spec().preprocessing.size, 3),
         }
     }
 
     /// Pixels of the shorter side that a decoded image needs at most: more change nothing, or hardly anything.
     pub fn shorter_side(&self) -> u32 {
-        match &self.kind {
-            Kind::Trained(_) => SHORTER_SIDE,
-            Kind::Foreign { network, .. } => network.spec().preprocessing.shorter_side(),
+        match self.sight() {
+            Sight::Own(_) => SHORTER_SIDE,
+            Sight::Other(network) => network.spec().preprocessing.shorter_side(),
         }
     }
 
     /// The image as the network sees it.
     pub fn view(&self, image: &Image) -> View {
-        match &self.kind {
-            Kind::Trained(trained) => View::trained(image, &trained.card.model.transform()),
-            Kind::Foreign { network, .. } => View::foreign(image, &network.spec().preprocessing),
+        match self.sight() {
+            Sight::Own(transform) => View::trained(image, &transform),
+            Sight::Other(network) => View::foreign(image, &network.spec().preprocessing),
         }
+    }
+
+    /// The embedded model for images that look so: the first that has seen such a kind, else the first of all. With it, where there was a choice,
+    /// what it was made by.
+    pub fn embedded_for(looks: &[Look]) -> Result<(Model, Option<String>)> {
+        let first = Model::open(EMBEDDED[0].0)?;
+        if EMBEDDED.len() == 1 || looks.is_empty() {
+            return Ok((first, None));
+        }
+        let photos = looks.iter().filter(|look| look.is_photo()).count();
+        let mut chosen = Some(first);
+        for (name, _) in EMBEDDED {
+            let model = Model::open(name)?;
+            if model.mismatch(looks).is_none() {
+                chosen = Some(model);
+                break;
+            }
+        }
+        let model = chosen.map_or_else(|| Model::open(EMBEDDED[0].0), Ok)?;
+        let kind = match 2 * photos >= looks.len() {
+            true => format!("{photos} of {} images that were looked at look like photos", looks.len()),
+            false => {
+                format!(
+                    "{} of {} images that were looked at look like drawings",
+                    looks.len() - photos,
+                    looks.len()
+                )
+            }
+        };
+        let name = model.name().to_owned();
+        Ok((model, Some(format!("{kind}: the embedded model {name} is used; --model names another."))))
     }
 
     /// Whether images are of another kind than those the model was trained on, as far as its card tells.
@@ -327,7 +376,7 @@ impl Model {
     ) -> Result<Features> {
         let views: Vec<&View> = views.into_iter().collect();
         match &self.kind {
-            Kind::Trained(trained) => {
+            Kind::Trained(trained) if trained.network.is_none() => {
                 let pixels = views.iter().map(|view| match &view.pixels {
                     Pixels::Normalised(pixels) => Ok(pixels),
                     Pixels::Bytes(_) => Err(self.other_view()),
@@ -341,19 +390,40 @@ impl Model {
                 let rows: Rows = embed(trained.method.as_ref(), &transform, views.len(), fill, stop)?;
                 Ok(rows.into_features()?)
             }
-            Kind::Foreign { name, network } => {
-                let bytes = views.iter().map(|view| match &view.pixels {
-                    Pixels::Bytes(bytes) => Ok(bytes.as_slice()),
-                    Pixels::Normalised(_) => Err(self.other_view()),
-                });
-                let (bytes, dim) = (bytes.collect::<Result<Vec<&[u8]>>>()?, network.spec().dim);
-                let failed = |fault| Error::Foreign { name: name.clone(), fault };
-                let values = network.features(&bytes, stop).map_err(failed)?.ok_or(Error::Stopped)?;
-                let values = values.into_iter().map(f64::from).collect();
-                Ok(Features { values, rows: bytes.len(), dim })
+            Kind::Trained(trained) => {
+                let mut vectors = self.vectors(&views, stop)?;
+                unit(&mut vectors);
+                let vectors: Vec<f32> = vectors.values.iter().map(|&v| v as f32).collect();
+                let shape = [views.len(), vectors.len() / views.len().max(1), 1, 1];
+                match views.is_empty() {
+                    true => Ok(Features { values: Vec::new(), rows: 0, dim: 1 }),
+                    false => Ok(trained.method.embed(Images::new(&vectors, shape)?)?.into_features()?),
+                }
             }
+            Kind::Foreign { .. } => self.vectors(&views, stop),
         }
     }
+
+    /// What somebody else's network makes of images.
+    fn vectors(&self, views: &[&View], stop: &AtomicBool) -> Result<Features> {
+        let Sight::Other(network) = self.sight() else { return Err(self.other_view()) };
+        let bytes = views.iter().map(|view| match &view.pixels {
+            Pixels::Bytes(bytes) => Ok(bytes.as_slice()),
+            Pixels::Normalised(_) => Err(self.other_view()),
+        });
+        let (bytes, dim) = (bytes.collect::<Result<Vec<&[u8]>>>()?, network.spec().dim);
+        let failed = |fault| Error::Foreign { name: self.name().into(), fault };
+        let values = network.features(&bytes, stop).map_err(failed)?.ok_or(Error::Stopped)?;
+        Ok(Features { values: values.into_iter().map(f64::from).collect(), rows: bytes.len(), dim })
+    }
+}
+
+/// The network a head stands on.
+fn open_network(network: &NetworkRef) -> Result<ForeignNetwork> {
+    let registry = Registry::default_folder();
+    registry
+        .ok_or_else(|| bad(&network.name, "this system names no folder for caches".into()))?
+        .wanted(network)
 }
 
 /// Gives every row the length 1; a row of zeros stays.

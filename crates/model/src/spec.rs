@@ -1,6 +1,7 @@
 //! What must be known of a model, beside its weights, to build it: the network, the images it sees, the method's settings.
 
 use crate::error::Result;
+use crate::foreign::NetworkRef;
 use serde::{Deserialize, Serialize};
 use siskin_data::{Channels, Transform};
 use siskin_methods::{Method, MethodSettings, Setup};
@@ -24,6 +25,9 @@ pub struct ModelSpec {
     pub base_classes: Option<usize>,
     /// Where the method draws random numbers, they follow from this.
     pub seed: u64,
+    /// Somebody else's network that makes the vectors which [`Architecture::Frozen`] takes; none where images are seen here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkRef>,
 }
 
 impl ModelSpec {
@@ -63,6 +67,7 @@ mod tests {
             way: 5,
             base_classes: Some(64),
             seed: 3,
+            network: None,
         };
         let json = serde_json::to_string(&spec).unwrap();
         assert!(json.contains("\"architecture\":\"conv4s\"") && json.contains("\"cdkt\""), "{json}");

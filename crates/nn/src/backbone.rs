@@ -11,6 +11,7 @@ use siskin_cpu::{BlockSpec, Precision};
 use crate::batch_norm::{BatchNorm, Pass};
 use crate::conv_net::ConvNet;
 use crate::dual::{Direction, Dual};
+use crate::frozen::Frozen;
 use crate::init::Init;
 use crate::resnet::ResNet;
 use crate::{DeviceChoice, Error, Images};
@@ -34,10 +35,17 @@ pub enum Architecture {
     Conv4SNP,
     /// Twelve layers in four residual blocks of 64, 160, 320 and 640 channels.
     ResNet12,
+    /// Vectors that another network has made of images, `[N, dim, 1, 1]`: as they are, or through a linear layer.
+    Frozen {
+        /// Length of a vector.
+        dim: usize,
+        /// Rank of the layer; 0 for none.
+        rank: usize,
+    },
 }
 
 impl Architecture {
-    /// Every architecture.
+    /// Every architecture that a config can name; the frozen one follows from its network.
     pub const ALL: [Self; 6] =
         [Self::Conv4, Self::Conv4S, Self::Conv6, Self::Conv4NP, Self::Conv4SNP, Self::ResNet12];
 
@@ -50,6 +58,7 @@ impl Architecture {
             Self::Conv4NP => "conv4np",
             Self::Conv4SNP => "conv4snp",
             Self::ResNet12 => "resnet12",
+            Self::Frozen { .. } => "frozen",
         }
     }
 
@@ -58,6 +67,7 @@ impl Architecture {
         match self {
             Self::Conv4S | Self::Conv4SNP => 1,
             Self::Conv4 | Self::Conv6 | Self::Conv4NP | Self::ResNet12 => 3,
+            Self::Frozen { dim, .. } => dim,
         }
     }
 
@@ -70,6 +80,7 @@ impl Architecture {
     pub fn map(self, height: usize, width: usize) -> Result<[usize; 3], Error> {
         // Four 2x2 poolings, each rounding down; or two, each after a convolution that takes a pixel from every side.
         let least = match self {
+            Self::Frozen { .. } => 1,
             Self::Conv4NP | Self::Conv4SNP => 10,
             Self::Conv4 | Self::Conv4S | Self::Conv6 | Self::ResNet12 => 16,
         };
@@ -81,16 +92,17 @@ impl Architecture {
             Self::Conv4 | Self::Conv4S | Self::Conv6 => [WIDTH, height / 16, width / 16],
             Self::Conv4NP | Self::Conv4SNP => [WIDTH, unpadded(height), unpadded(width)],
             Self::ResNet12 => [10 * WIDTH, 1, 1],
+            Self::Frozen { dim, .. } => [dim, 1, 1],
         })
     }
 
-    /// The blocks of the convolutional networks with `width` channels; none for ResNet12.
+    /// The blocks of the convolutional networks with `width` channels; none for the others.
     fn blocks(self, width: usize) -> Vec<BlockSpec> {
         let shapes: &[(usize, bool)] = match self {
             Self::Conv4 | Self::Conv4S => &[(1, true); 4],
             Self::Conv6 => &[(1, true), (1, true), (1, true), (1, true), (1, false), (1, false)],
             Self::Conv4NP | Self::Conv4SNP => &[(0, true), (0, true), (1, false), (1, false)],
-            Self::ResNet12 => &[],
+            Self::ResNet12 | Self::Frozen { .. } => &[],
         };
         let block = |(i, &(padding, pool)): (usize, &(usize, bool))| BlockSpec {
             c_in: if i == 0 { self.channels() } else { width },
@@ -126,6 +138,8 @@ pub enum Layers {
     ConvNet(ConvNet),
     /// ResNet12.
     ResNet(ResNet),
+    /// Vectors of another network.
+    Frozen(Frozen),
 }
 
 /// A backbone: images in, feature vectors out.
@@ -162,6 +176,7 @@ impl Backbone {
         let mut init = Init::new(seed, device);
         let layers = match architecture {
             Architecture::ResNet12 => Layers::ResNet(ResNet::new(architecture.channels(), width, &mut init)),
+            Architecture::Frozen { dim, rank } => Layers::Frozen(Frozen::new(dim, rank, &mut init, device)),
             _ => Layers::ConvNet(ConvNet::new(&architecture.blocks(width), &mut init)),
         };
         Self { layers, architecture, row: None }
@@ -195,6 +210,7 @@ impl Backbone {
         let layers = match self.layers {
             Layers::ConvNet(net) => Layers::ConvNet(net.unfused()),
             Layers::ResNet(net) => Layers::ResNet(net.unfused()),
+            Layers::Frozen(layer) => Layers::Frozen(layer),
         };
         Self { layers, ..self }
     }
@@ -208,6 +224,7 @@ impl Backbone {
         let layers = match self.layers {
             Layers::ConvNet(net) => Layers::ConvNet(net.at(precision)?),
             Layers::ResNet(net) => Layers::ResNet(net.at(precision)?),
+            Layers::Frozen(layer) => Layers::Frozen(layer),
         };
         Ok(Self { layers, ..self })
     }
@@ -222,6 +239,7 @@ impl Backbone {
         match &self.layers {
             Layers::ConvNet(net) => net.blocks[0].conv.weight.val().device(),
             Layers::ResNet(net) => net.blocks[0].unit1.conv.weight.val().device(),
+            Layers::Frozen(layer) => layer.device(),
         }
     }
 
@@ -251,6 +269,7 @@ impl Backbone {
         match &self.layers {
             Layers::ConvNet(net) => net.forward(images, pass),
             Layers::ResNet(net) => net.forward(images, pass),
+            Layers::Frozen(layer) => Ok(layer.forward(images)),
         }
     }
 
@@ -263,6 +282,7 @@ impl Backbone {
         match &self.layers {
             Layers::ConvNet(net) => net.forward_dual(images, direction),
             Layers::ResNet(net) => net.forward_dual(images, direction),
+            Layers::Frozen(_) => Err(Error::NoSecondOrder),
         }
     }
 
@@ -271,6 +291,7 @@ impl Backbone {
         match &mut self.layers {
             Layers::ConvNet(net) => net.norms_mut(),
             Layers::ResNet(net) => net.norms_mut(),
+            Layers::Frozen(_) => Vec::new(),
         }
     }
 }

@@ -35,6 +35,11 @@ pub enum Error {
         "this network computes by the fused blocks in f32 only: choose precision f32 and backbone.fused = true"
     )]
     FusedSingleOnly,
+    /// Second derivatives of a frozen network.
+    #[error(
+        "vectors of a frozen network have no second derivatives: train by another method, e.g. method = \"cdkt\""
+    )]
+    NoSecondOrder,
     /// A backbone name that is none of ours.
     #[error("unknown backbone `{name}`: choose conv4, conv4s, conv6, conv4np, conv4snp or resnet12")]
     UnknownBackbone {

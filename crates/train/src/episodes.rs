@@ -132,9 +132,11 @@ impl Source {
     }
 
     /// A loaded episode with its labels as the method counts them.
-    fn training(&self, loaded: LoadedEpisode) -> Result<TrainingEpisode> {
-        let &[channels, height, width] = loaded.input_shape.as_slice() else {
-            return Err(Error::Run("training needs images; these are precomputed vectors".into()));
+    fn training(&self, loaded: LoadedEpisode, vectors: bool) -> Result<TrainingEpisode> {
+        let [channels, height, width] = match *loaded.input_shape.as_slice() {
+            [channels, height, width] => [channels, height, width],
+            [dim] if vectors => [dim, 1, 1],
+            _ => return Err(Error::Run("training needs images; these are precomputed vectors".into())),
         };
         let (labels, way) = match self {
             Source::Episodes(_) => (loaded.labels, loaded.episode.way()),
@@ -196,7 +198,8 @@ impl PhaseEpisodes {
 impl Episodes for PhaseEpisodes {
     fn training(&mut self, first: u64, count: u64) -> Result<Vec<TrainingEpisode>> {
         let loaded = self.loader_at(first)?.take(count as usize).collect::<siskin_data::Result<Vec<_>>>()?;
-        loaded.into_iter().map(|episode| self.source.training(episode)).collect()
+        let vectors = self.data.network.is_some();
+        loaded.into_iter().map(|episode| self.source.training(episode, vectors)).collect()
     }
 
     fn validate(&mut self, method: &dyn Method, stop: &AtomicBool) -> Result<Validation> {

@@ -4,10 +4,13 @@ use crate::error::{Error, Result};
 use rayon::prelude::*;
 use siskin_calib::{Predictions, Probabilities};
 use siskin_data::{Episode, Items, Split, Transform};
-use siskin_methods::{Features, LatentGaussians, Method, Prediction, Purpose, Rows, TaskRows};
+use siskin_methods::{Features, Images, LatentGaussians, Method, Prediction, Purpose, Rows, TaskRows};
 use siskin_random::stream;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Vectors that go through a layer at a time: bounds the memory, changes no result.
+const VECTORS: usize = 1_024;
 
 /// What a method said of the queries of one episode, and what is true.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,7 +103,7 @@ fn go_on(stop: &AtomicBool) -> Result<()> {
     if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
 }
 
-/// Items of a split as the method keeps them, by the evaluation transform; precomputed vectors are taken as they are.
+/// Items of a split as the method keeps them, by the evaluation transform; precomputed features are taken as they are.
 pub fn embed(method: &dyn Method, split: &Split, transform: &Transform, items: &[usize]) -> Result<Rows> {
     embed_until(method, split, transform, items, &AtomicBool::new(false))
 }
@@ -113,6 +116,16 @@ fn embed_until(
     stop: &AtomicBool,
 ) -> Result<Rows> {
     match &split.items {
+        Items::Embeddings(data) if data.network_input => {
+            let part = |items: &[usize]| {
+                let values: Vec<f32> = items.iter().flat_map(|&item| data.vector(item)).copied().collect();
+                let images = Images::new(&values, [items.len(), data.dim(), 1, 1]);
+                Ok(method.embed(images.map_err(siskin_methods::Error::from)?)?)
+            };
+            let parts = items.chunks(VECTORS).map(part).collect::<Result<Vec<Rows>>>()?;
+            let none = || Rows::Features(Features { values: Vec::new(), rows: 0, dim: data.dim() });
+            Ok(Rows::stack(parts)?.unwrap_or_else(none))
+        }
         Items::Embeddings(data) => {
             let values = items.iter().flat_map(|&item| data.vector(item)).map(|&x| f64::from(x)).collect();
             Ok(Rows::Features(Features { values, rows: items.len(), dim: data.dim() }))

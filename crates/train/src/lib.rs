@@ -13,6 +13,7 @@ pub mod episodes;
 mod error;
 pub mod evaluate;
 pub mod events;
+mod frozen;
 pub mod phase;
 pub mod plot;
 pub mod progress;

@@ -119,7 +119,8 @@ pub fn phases(config: &Config) -> Result<Vec<Phase>> {
         let first = phases.last().map_or(0, Phase::end);
         phases.push(phase(&base, table, index, first).map_err(place)?);
     }
-    if phases[0].kind == PhaseKind::FitScalars {
+    // Vectors of a frozen network need no training before.
+    if phases[0].kind == PhaseKind::FitScalars && config.backbone.network.is_none() {
         return Err(Error::Config("the first phase is fit-scalars: there is no model before it".into()));
     }
     Ok(phases)

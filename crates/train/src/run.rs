@@ -4,6 +4,7 @@ use crate::checkpoint;
 use crate::config::{BackboneConfig, Config};
 use crate::episodes::PhaseEpisodes;
 use crate::error::Result;
+use crate::frozen;
 use crate::phase::{Phase, phases};
 use crate::run_data::RunData;
 use crate::run_folder::RunFolder;
@@ -38,6 +39,7 @@ impl Run {
         let phases = phases(&config)?;
         // What a later phase cannot do is said now, not after hours.
         for phase in &phases {
+            frozen::check(phase)?;
             PhaseEpisodes::new(phase, data.clone(), new_method(&phase.config, &data)?.trains_on())?;
         }
         let mut method = new_method(&phases[0].config, &data)?;
@@ -119,7 +121,7 @@ impl Run {
 
 /// A fresh method as `config` describes it, for the classes of `data`.
 pub fn new_method(config: &Config, data: &RunData) -> Result<Box<dyn Method>> {
-    Ok(config.model(data.base_classes()).build(device(config)?)?)
+    Ok(config.model(data.base_classes(), data.network.as_ref()).build(device(config)?)?)
 }
 
 /// Gives a fresh method the backbone of a weight file. A resumed run has it in its checkpoint.

@@ -2,9 +2,11 @@
 
 use crate::config::Config;
 use crate::error::Result;
+use crate::frozen::Frozen;
 use siskin_data::{
     Channels, Episode, EpisodeSpec, Items, Opened, Opener, Sampler, Split, SplitName, Splits, Transform,
 };
+use siskin_model::foreign::NetworkRef;
 
 /// The splits of a run and how images reach the network.
 #[derive(Clone)]
@@ -17,21 +19,31 @@ pub struct RunData {
     pub train_transform: Transform,
     /// What becomes of images in validation, test and prediction.
     pub test_transform: Transform,
+    /// The network that made vectors of all images; none where the images themselves are the data.
+    pub network: Option<NetworkRef>,
+    /// The images that the vectors were made of.
+    images: Option<Splits>,
 }
 
 /// What a trainer must know of the data of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DataFacts {
     /// Names and content hashes.
     pub hash: String,
     /// Classes of the training split.
     pub base_classes: usize,
+    /// [`RunData::network`].
+    pub network: Option<NetworkRef>,
 }
 
 impl RunData {
     /// Opens the data that `config` names. `channels`: what the network takes.
     pub fn open(config: &Config, channels: Channels, opener: &Opener<'_>) -> Result<RunData> {
         let data = &config.data;
+        let frozen = config.backbone.network.as_deref().map(Frozen::open).transpose()?;
+        // The network decides how many pixels are needed.
+        let needed = frozen.as_ref().map_or(0, Frozen::shorter_side);
+        let opener = &Opener { shorter_side: opener.shorter_side.map(|side| side.max(needed)), ..*opener };
         let (mut base, base_hash) = splits(&data.train, data.split.as_deref(), data.rotations, opener)?;
         if let Some(count) = data.validation_domains {
             base = base.hold_out_domains(count)?;
@@ -50,7 +62,18 @@ impl RunData {
         };
         let test_transform = Transform { size: data.image_size, channels, augment: false };
         let train_transform = Transform { augment: data.augment, ..test_transform };
-        Ok(RunData { splits, hash, train_transform, test_transform })
+        let data = RunData { splits, hash, train_transform, test_transform, network: None, images: None };
+        match frozen {
+            None => Ok(data),
+            Some(frozen) => data.through(frozen, opener),
+        }
+    }
+
+    /// The vectors that a network makes of the images.
+    fn through(self, frozen: Frozen, opener: &Opener<'_>) -> Result<RunData> {
+        let splits = frozen.splits(&self.splits, opener)?;
+        let hash = format!("{} by {}", self.hash, frozen.network.spec.hash());
+        Ok(RunData { splits, hash, images: Some(self.splits), network: Some(frozen.network), ..self })
     }
 
     /// Classes of the training split.
@@ -60,11 +83,16 @@ impl RunData {
 
     /// What a trainer must know of it.
     pub fn facts(&self) -> DataFacts {
-        DataFacts { hash: self.hash.clone(), base_classes: self.base_classes() }
+        DataFacts {
+            hash: self.hash.clone(),
+            base_classes: self.base_classes(),
+            network: self.network.clone(),
+        }
     }
 
     /// Whether the network sees one channel of images that have colours. The first image of each training class is looked at.
     pub fn drops_colour(&self) -> bool {
+        // Of vectors, nothing is known of colours.
         let train = self.split(SplitName::Train);
         let Items::Images(data) = &train.items else { return false };
         let coloured = |item: usize| {
@@ -86,6 +114,11 @@ impl RunData {
     ) -> Result<Vec<Episode>> {
         let sampler = Sampler::new(vec![self.splits.get(split).clone()], spec, seed)?;
         Ok((0..count).map(|e| sampler.draw(e)).collect())
+    }
+
+    /// One of the splits as images, where there are some.
+    pub fn seen(&self, name: SplitName) -> &Split {
+        self.images.as_ref().unwrap_or(&self.splits).get(name)
     }
 
     /// One of the splits.

@@ -12,7 +12,10 @@ use crate::trainer::phase_at;
 use siskin_data::shell::quoted;
 use siskin_data::{EpisodeList, EpisodeSpec, Opener, SplitName};
 use siskin_methods::Method;
+use siskin_methods::gp::from_examples::FromExamples;
+use siskin_model::foreign::Registry;
 use siskin_model::{EMBEDDED, Model, seal};
+use siskin_nn::Architecture;
 use std::path::Path;
 
 /// A trained model with its config and data.
@@ -115,8 +118,12 @@ impl ModelUnderTest {
             )));
         }
         let model = Model::open_on(&name, device(&config)?)?;
+        let added = model.foreign().is_some();
         let data = RunData::open(&config, channels(&config), opener)?;
         let notice = model.notice();
+        if added {
+            return Ok(ModelUnderTest { method: Box::new(FromExamples), config, data, episodes: 0, notice });
+        }
         let (card, method) = model.into_trained()?;
         Ok(ModelUnderTest { method, config, data, episodes: card.episodes, notice, listed: None })
     }
@@ -133,14 +140,29 @@ pub fn config_of(path: &Path) -> Result<Config> {
 }
 
 fn config_of_file(name: &str) -> Result<Config> {
-    let spec = Model::open(name)?.card()?.model.clone();
-    let mut config = Config { seed: spec.seed, method: spec.method, ..Config::default() };
-    (config.backbone.name, config.episode.way) = (spec.architecture, spec.way);
-    (config.data.image_size, config.data.train) = (spec.image_size, String::new());
+    let model = Model::open(name)?;
+    let mut config = Config::default();
+    config.data.train = String::new();
+    if model.foreign().is_some() {
+        config.backbone.network = Some(name.into());
+        return Ok(config);
+    }
+    let spec = model.card()?.model.clone();
+    (config.seed, config.method, config.episode.way) = (spec.seed, spec.method, spec.way);
+    match (spec.network, spec.architecture) {
+        (Some(network), Architecture::Frozen { rank, .. }) => {
+            (config.backbone.network, config.backbone.rank) = (Some(network.name), Some(rank));
+        }
+        _ => (config.backbone.name, config.data.image_size) = (spec.architecture, spec.image_size),
+    }
     Ok(config)
 }
 
 /// Whether a model is there by this path or name that is no run folder.
 pub fn is_model_file(path: &Path) -> bool {
-    path.is_file() || EMBEDDED.iter().any(|(name, _)| Path::new(name) == path && !path.exists())
+    let added = || {
+        let registry = Registry::default_folder();
+        registry.zip(path.to_str()).is_some_and(|(registry, name)| registry.has(name))
+    };
+    path.is_file() || EMBEDDED.iter().any(|(name, _)| Path::new(name) == path && !path.exists()) || added()
 }

@@ -2,20 +2,17 @@
 //!
 //! | question | file |
 //! | --- | --- |
-//! | What was computed before? | `kept.rs` |
 //! | How is the file written? | `table.rs` |
 
-mod kept;
 mod table;
 
 use crate::error::{Error, Result};
 use crate::inputs::Inputs;
 use crate::intake::{Intake, read};
-use kept::{Kept, Key};
 use rayon::prelude::*;
 use siskin_data::Progress;
 use siskin_data::fault::Fault;
-use siskin_model::{Model, View, unit};
+use siskin_model::{ImageKey, KeptFeatures, Model, View, unit};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use table::Table;
@@ -65,7 +62,7 @@ impl EmbedJob<'_> {
     /// with [`Error::Stopped`] soon after `stop` is set; what was computed is kept in the cache, and the next run goes on from there.
     pub fn run(&self, inputs: Inputs<'_>, progress: &dyn Progress, stop: &AtomicBool) -> Result<EmbedDone> {
         let paths = inputs.all()?;
-        let mut kept = self.cache.map(|cache| Kept::open(cache, self.model.hash())).transpose()?;
+        let mut kept = self.cache.map(|cache| KeptFeatures::open(cache, self.model.hash())).transpose()?;
         let mut table = Table::create(self.out, paths.iter().map(|(path, _)| path.as_path()))?;
         let mut done = EmbedDone::default();
         progress.begin("embedding", paths.len() as u64);
@@ -90,24 +87,25 @@ impl EmbedJob<'_> {
     fn batch(
         &self,
         batch: &[(PathBuf, Option<Fault>)],
-        kept: Option<&mut Kept>,
+        kept: Option<&mut KeptFeatures>,
         table: &mut Table,
         done: &mut EmbedDone,
         stop: &AtomicBool,
     ) -> Result<()> {
         let intake = Intake::default();
         let known = kept.as_deref();
-        let find = |(path, fault): &(PathBuf, Option<Fault>)| -> std::result::Result<(Key, Found), Fault> {
-            if let Some(fault) = fault {
-                return Err(fault.clone());
-            }
-            let bytes = read(path)?;
-            let key = *blake3::hash(&bytes).as_bytes();
-            match known.and_then(|kept| kept.get(&key)) {
-                Some(row) => Ok((key, Found::Kept(row))),
-                None => Ok((key, Found::View(Box::new(intake.view(self.model, &bytes)?)))),
-            }
-        };
+        let find =
+            |(path, fault): &(PathBuf, Option<Fault>)| -> std::result::Result<(ImageKey, Found), Fault> {
+                if let Some(fault) = fault {
+                    return Err(fault.clone());
+                }
+                let bytes = read(path)?;
+                let key = *blake3::hash(&bytes).as_bytes();
+                match known.and_then(|kept| kept.get(&key)) {
+                    Some(row) => Ok((key, Found::Kept(row))),
+                    None => Ok((key, Found::View(Box::new(intake.view(self.model, &bytes)?)))),
+                }
+            };
         let found: Vec<_> = batch.par_iter().map(find).collect();
         let views = found.iter().filter_map(|f| match f {
             Ok((_, Found::View(view))) => Some(view.as_ref()),
@@ -115,7 +113,7 @@ impl EmbedJob<'_> {
         });
         let fresh = self.model.raw_features(views, stop)?;
         let mut fresh = fresh.values.chunks_exact(fresh.dim.max(1)).map(to_f32);
-        let mut new: Vec<(Key, Vec<f32>)> = Vec::new();
+        let mut new: Vec<(ImageKey, Vec<f32>)> = Vec::new();
         for ((path, _), found) in batch.iter().zip(found) {
             let row = match found {
                 Err(fault) if self.stop_at_bad => {
@@ -138,7 +136,7 @@ impl EmbedJob<'_> {
             table.push(path, &self.shaped(row))?;
             done.rows += 1;
         }
-        kept.map_or(Ok(()), |kept| kept.add(&new))
+        Ok(kept.map_or(Ok(()), |kept| kept.add(&new))?)
     }
 
     fn shaped(&self, row: Vec<f32>) -> Vec<f32> {

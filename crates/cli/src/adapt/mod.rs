@@ -5,7 +5,7 @@ mod page;
 use crate::data::source::OnBad;
 use crate::model::tell_notice;
 use anyhow::Context;
-use siskin_adapt::{EMBEDDED, Intake, Model, Rules, Support, TaskClassifier, title_of};
+use siskin_adapt::{Intake, Model, Rules, Support, TaskClassifier, looks_of, title_of};
 use siskin_data::OnBadImage;
 use siskin_data::shell::quoted;
 use siskin_data::source::embeddings;
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_name = "CLASS", requires = "to")]
     remove: Vec<String>,
     /// An added model (`siskin model list`), a run folder, an exported model file, or an embedded model by name [default: the
-    /// embedded one for drawings]
+    /// embedded one that suits what the images look like]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// The task file to write [default: the name of the examples, ending in .task, in this folder]
@@ -65,7 +65,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         );
         (TaskClassifier::adapt_vectors(&embeddings::read(examples)?)?, None, "VECTORS.npy")
     } else {
-        let model = Model::open(args.model.as_deref().unwrap_or(EMBEDDED[0].0))?;
+        let model = match &args.model {
+            Some(name) => Model::open(name)?,
+            None => {
+                let (model, why) = Model::embedded_for(&looks_of(examples, &Intake::default())?)?;
+                why.iter().for_each(|why| tell!("{why}"));
+                model
+            }
+        };
         tell_notice(model.notice());
         let support = Support::read(examples, on_bad(&args), &model, &Intake::default())?;
         warn(&model, &support);

@@ -146,7 +146,7 @@ pub fn episodes(
 
 /// What the training images look like, by a part of them spread over all classes.
 fn training_looks(run: &ModelUnderTest) -> anyhow::Result<Option<Looks>> {
-    let split = run.data.split(SplitName::Train);
+    let split = run.data.seen(SplitName::Train);
     let Items::Images(data) = &split.items else { return Ok(None) };
     let items: Vec<usize> = split.classes.iter().flat_map(|class| class.items.iter().copied()).collect();
     let step = items.len().div_ceil(LOOKED_AT).max(1);

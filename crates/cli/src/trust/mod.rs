@@ -99,7 +99,7 @@ impl Bench<'_> {
         labels: &[usize],
         way: usize,
     ) -> anyhow::Result<(TaskClassifier, Thresholds)> {
-        let looks: Vec<Look> = match &self.run.data.split(self.split).items {
+        let looks: Vec<Look> = match &self.run.data.seen(self.split).items {
             Items::Images(data) => {
                 items.iter().filter_map(|&item| Some(Look::of(&data.image(item).ok()?))).collect()
             }

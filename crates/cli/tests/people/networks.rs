@@ -113,3 +113,85 @@ fn files_that_are_no_networks_get_one_sentence() {
     );
     assert!(refused(&["model", "try", "nobody", "."], at).contains("no model of this name"));
 }
+
+/// A head is trained on an added network, tested, exported and used; the network must stay the one it was trained on.
+#[test]
+fn a_head_is_trained_on_a_frozen_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    photos(at);
+    // 14 classes of one colour each.
+    let classes: Vec<String> = (0..14).map(|c| format!("c{c:02}")).collect();
+    for (c, class) in classes.iter().enumerate() {
+        std::fs::create_dir_all(at.join("many").join(class)).unwrap();
+        for n in 0..8usize {
+            let pixel =
+                |i: usize| [17 * c, 255 - 18 * c, (40 * c + (i * (n + 3) / 7 % 30)) % 256].map(|v| v as u8);
+            let bytes = [b"P6 24 20 255\n".to_vec(), (0..480).flat_map(pixel).collect()].concat();
+            std::fs::write(at.join(format!("many/{class}/{n}.ppm")), bytes).unwrap();
+        }
+    }
+    let splits = serde_json::json!({"train": classes[..4], "val": classes[4..11], "test": classes[11..]});
+    std::fs::write(at.join("many/splits.json"), splits.to_string()).unwrap();
+    std::fs::write(at.join("tiny.onnx"), tiny::network(Some(16))).unwrap();
+    good(&["model", "add", "tiny.onnx", "--name", "tiny", "--preset", "siglip"], at);
+    let config = "[data]\ntrain = \"many\"\n[backbone]\nnetwork = \"tiny\"\nrank = 2\n[episode]\nway = 2\nshot = 2\nquery = 2\n\
+        [train]\nvalidate_episodes = 4\n[test]\nway = 2\nshot = 2\nquery = 2\ngroups = 1\nepisodes = 5\n\
+        [cdkt]\nkernel = \"rbf\"\nscalars = \"log\"\nobjective = \"predictive\"\ninference = \"joint\"\ntest_inference = \"joint\"\n\
+        prior_mean = -4.0\nlearn_prior_mean = true\n\
+        [[phase]]\nname = \"layer\"\ntrain = { episodes = 6, validate_every = 3 }\n\
+        [[phase]]\nname = \"scalars\"\nkind = \"fit-scalars\"\nfit = { episodes = 6 }\n";
+    std::fs::write(at.join("head.toml"), config).unwrap();
+    good(&["train", "head.toml", "--out", "run"], at);
+    let again = ["--threads", "1", "train", "head.toml", "--out", "again"];
+    good(&again, at);
+    let best = |run: &str| std::fs::read(at.join(run).join("best.safetensors")).unwrap();
+    assert_eq!(best("run"), best("again"), "vectors from the cache, on one thread: the same bytes");
+
+    let by_run = good(&["test", "run"], at);
+    assert!(by_run.contains("2-way 2-shot") && by_run.contains("5 episodes"), "{by_run}");
+    assert!(good(&["calibrate", "run"], at).contains("tuned (T = "));
+    let few = [
+        "--set",
+        "test.groups=1",
+        "--set",
+        "test.episodes=3",
+        "--set",
+        "test.way=2",
+        "--set",
+        "test.query=2",
+    ];
+    let untrained = good(&[&["test", "tiny", "--data", "many"][..], &few].concat(), at);
+    assert!(untrained.contains("model after 0 training episodes"), "{untrained}");
+
+    good(&["export", "run", "--out", "head.safetensors"], at);
+    let by_file = good(
+        &[
+            "test",
+            "head.safetensors",
+            "--data",
+            "many",
+            "--set",
+            "test.groups=1",
+            "--set",
+            "test.episodes=5",
+            "--set",
+            "test.shot=2",
+            "--set",
+            "test.query=2",
+        ],
+        at,
+    );
+    assert_eq!(by_file.lines().nth(1), by_run.lines().nth(1), "{by_file}");
+    good(&["adapt", "photos", "--model", "head.safetensors"], at);
+    assert_eq!(good(&["predict", "photos.task", "new", "--format", "jsonl"], at).lines().count(), 3);
+
+    let refused_key = |key: &str| refused(&["train", "head.toml", "--set", key, "--out", "no"], at);
+    assert!(refused_key("backbone.rank=0").contains("nothing to move"));
+    assert!(refused_key("data.augment=true").contains("data.augment has no effect beside backbone.network"));
+    assert!(refused_key("backbone.network=other").contains("no model of this name"));
+    good(&["model", "remove", "tiny"], at);
+    assert!(
+        refused(&["adapt", "photos", "--model", "head.safetensors"], at).contains("stands on this network")
+    );
+}

@@ -30,7 +30,7 @@ use crate::{Error, Result};
 use adapted::Adapted;
 use faer::{Mat, MatRef};
 use inputs::{Standardiser, check_features, count_classes, order_of_values};
-pub use learn::Learned;
+pub use learn::{Expected, Learned};
 use learn::{Points, learn};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -105,6 +105,8 @@ pub struct GpClassifier {
     pub tau: f64,
     /// Start of [`Learned::spread`], in (0, 1]; 1 is the posterior itself. With `learn` several are tried.
     pub spread: f64,
+    /// What is known of the hyperparameters before the points are seen; `None`: nothing.
+    pub expected: Option<Expected>,
     /// Learn the hyperparameters; otherwise they stay where they start.
     pub learn: bool,
     /// Learn them on at most this many training points, spread over all classes. The posterior always uses all points.
@@ -189,6 +191,7 @@ impl Default for GpClassifier {
             prior_mean: -1.0,
             tau: 0.5,
             spread: 1.0,
+            expected: None,
             learn: true,
             learn_points: 200,
             cancelled: Arc::default(),

@@ -3,6 +3,7 @@
 pub mod cdkt;
 pub(crate) mod deep_kernel;
 pub mod dkt;
+pub mod from_examples;
 pub mod ls_gibbs;
 pub mod ove;
 

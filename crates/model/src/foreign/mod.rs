@@ -21,7 +21,7 @@ pub use inspect::{Inspected, inspect};
 pub use network::{ForeignNetwork, Graph, MOST_BYTES, Port};
 pub use preprocess::{Preprocessing, Preset, Resize};
 pub use registry::Registry;
-pub use spec::{ForeignSpec, Layout, Pool, Wishes};
+pub use spec::{ForeignSpec, Layout, NetworkRef, Pool, Wishes};
 
 /// Small ONNX files for tests, here and in the crates above.
 #[doc(hidden)]

@@ -6,7 +6,7 @@
 //! ```
 
 use super::network::{ForeignNetwork, MOST_BYTES};
-use super::spec::ForeignSpec;
+use super::spec::{ForeignSpec, NetworkRef};
 use crate::error::{Error, Result};
 use siskin_data::{Cache, files};
 use std::path::{Path, PathBuf};
@@ -104,6 +104,24 @@ impl Registry {
         let (spec, path) = (self.spec(name)?, self.folder.join(name).join(NETWORK));
         let bytes = files::read(&path, MOST_BYTES).map_err(|source| io("read", &path, source))?;
         ForeignNetwork::load(spec, bytes).map_err(|fault| Error::Foreign { name: name.into(), fault })
+    }
+
+    /// The network that a trained head needs: of its name, or the same one under another name.
+    pub fn wanted(&self, network: &NetworkRef) -> Result<ForeignNetwork> {
+        let is_it = |name: &str| self.spec(name).is_ok_and(|spec| spec == network.spec);
+        let others = || self.names().into_iter().find(|name| is_it(name));
+        match Some(network.name.clone()).filter(|name| is_it(name)).or_else(others) {
+            Some(name) => self.open(&name),
+            None => Err(bad(
+                &network.name,
+                format!(
+                    "the head stands on this network ({:.1} MB, blake3 {}), which was not added on this machine with the same \
+                     preprocessing; see siskin model add --help",
+                    network.spec.bytes as f64 / 1e6,
+                    network.spec.file.chars().take(12).collect::<String>()
+                ),
+            )),
+        }
     }
 
     /// Forgets a model and removes its files.

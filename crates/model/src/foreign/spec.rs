@@ -56,6 +56,16 @@ impl ForeignSpec {
     }
 }
 
+/// The added network that a trained head stands on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkRef {
+    /// The name it was added under.
+    pub name: String,
+    /// What it must be, whatever its name.
+    pub spec: ForeignSpec,
+}
+
 /// What a person asks for; what is not said is read from the file or taken from the preset.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wishes {

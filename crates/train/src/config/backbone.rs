@@ -49,6 +49,13 @@ pub struct BackboneConfig {
     pub precision: PrecisionName,
     /// A safetensors file whose weights training starts from, in place of random ones; see docs/weights.md.
     pub weights: Option<String>,
+    /// An added network (`siskin model add`) in place of one that is trained here: it stays as it is, its vectors are computed once. `name` and
+    /// `data.image_size` then have no effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// Rank of a linear layer that is trained on those vectors; unset or 0 trains the Gaussian process alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
     /// Whether the CPU uses the fused blocks; false means Burn's own operations, some ten times slower.
     pub fused: bool,
 }
@@ -60,6 +67,8 @@ impl Default for BackboneConfig {
             device: Hardware::Cpu,
             precision: PrecisionName::F32,
             weights: None,
+            network: None,
+            rank: None,
             fused: true,
         }
     }

@@ -6,12 +6,15 @@ use std::fmt::Display;
 
 /// Ten years in minutes: what `Duration` holds for certain.
 const MOST_MINUTES: f64 = 5_256_000.0;
+/// Largest rank of a layer on a frozen network.
+const MOST_RANK: usize = 1_024;
 
 impl Config {
     /// The first value out of its range, by its key.
     pub(super) fn check(&self) -> Result<()> {
         self.check_counts()?;
         self.check_classes()?;
+        self.check_frozen()?;
         self.check_numbers()
     }
 
@@ -62,6 +65,30 @@ impl Config {
                 "fit.shapes has [{way}, {shot}]: a shape is [classes, images of each], at least [2, 1]"
             ))),
             None => Ok(()),
+        }
+    }
+
+    fn check_frozen(&self) -> Result<()> {
+        let rank = self.backbone.rank.unwrap_or(0);
+        if self.backbone.network.is_none() {
+            return match rank {
+                0 => Ok(()),
+                _ => Err(Error::Config("backbone.rank has no effect without backbone.network".into())),
+            };
+        }
+        let others = [
+            ("data.augment", self.data.augment),
+            ("data.rotations", self.data.rotations),
+            ("backbone.weights", self.backbone.weights.is_some()),
+        ];
+        if let Some((key, _)) = others.iter().find(|(_, given)| *given) {
+            return Err(Error::Config(format!(
+                "{key} has no effect beside backbone.network: the network stays as it is and sees each image once"
+            )));
+        }
+        match rank <= MOST_RANK {
+            true => Ok(()),
+            false => Err(out_of_range("backbone.rank", rank, &format!("at most {MOST_RANK}"))),
         }
     }
 

@@ -24,6 +24,8 @@ use serde_json::{Map, Value};
 use set::apply;
 use siskin_methods::{MethodName, MethodSettings};
 use siskin_model::ModelSpec;
+use siskin_model::foreign::NetworkRef;
+use siskin_nn::Architecture;
 use std::path::Path;
 
 /// A whole run.
@@ -132,15 +134,23 @@ impl Config {
         Ok(config)
     }
 
-    /// The model it describes, trained on so many base classes.
-    pub fn model(&self, base_classes: usize) -> ModelSpec {
+    /// The model it describes, trained on so many base classes, on vectors of `network` if there is one.
+    pub fn model(&self, base_classes: usize, network: Option<&NetworkRef>) -> ModelSpec {
+        let rank = self.backbone.rank.unwrap_or(0);
+        let (architecture, image_size) = match network {
+            None => (self.backbone.name, self.data.image_size),
+            Some(NetworkRef { spec, .. }) => {
+                (Architecture::Frozen { dim: spec.dim, rank }, spec.preprocessing.size)
+            }
+        };
         ModelSpec {
-            architecture: self.backbone.name,
-            image_size: self.data.image_size,
+            architecture,
+            image_size,
             method: self.method.clone(),
             way: self.episode.way,
             base_classes: Some(base_classes),
             seed: self.seed,
+            network: network.cloned(),
         }
     }
 

@@ -148,7 +148,7 @@ fn every_config_of_the_repository_builds_its_method() {
                 && other.data.image_size == config.data.image_size
         };
         if !built.iter().any(same) {
-            let method = config.model(64).build(crate::run::device(&config).unwrap());
+            let method = config.model(64, None).build(crate::run::device(&config).unwrap());
             assert!(method.is_ok(), "{}: {}", path.display(), method.err().unwrap());
             built.push(config);
         }

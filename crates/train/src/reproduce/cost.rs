@@ -39,7 +39,7 @@ pub struct Timing {
 impl Timing {
     /// Times a few steps of the method of `config` on synthetic images.
     pub fn of(config: &Config) -> Result<Timing> {
-        let mut method = config.model(BASE_CLASSES).build(device(config)?)?;
+        let mut method = config.model(BASE_CLASSES, None).build(device(config)?)?;
         let train = train(method.as_mut(), config)?;
         let [embed, predict] = answers(method.as_ref(), config)?;
         // Episodes of a test are answered side by side, one on each thread.

@@ -61,7 +61,7 @@ impl Trainer {
             best: None,
             notice: None,
             metrics_bytes: 0,
-            model: Some(phase.config.model(data.base_classes)),
+            model: Some(phase.config.model(data.base_classes, data.network.as_ref())),
             config: config.to_toml(),
             data: data.hash.clone(),
             unsealed: false,
@@ -85,7 +85,7 @@ impl Trainer {
             return Err(Error::Checkpoint { path, why });
         }
         let phase = phase_at(config, position.phase)?;
-        position.model = Some(phase.config.model(data.base_classes));
+        position.model = Some(phase.config.model(data.base_classes, data.network.as_ref()));
         let average = saved_average(&phase, &mut state, &method.state())?;
         method.load_state(&state)?;
         Trainer::at(folder, phase, position, method, average)
@@ -108,9 +108,11 @@ impl Trainer {
         method.load_state(&handed_over(method.state(), &before, phase.scalars))?;
         self.average = new_average(&phase, &method.state());
         let position = self.position.clone();
-        let base_classes = position.model.as_ref().and_then(|model| model.base_classes).unwrap_or_default();
+        let before = position.model.as_ref();
+        let base_classes = before.and_then(|model| model.base_classes).unwrap_or_default();
+        let network = before.and_then(|model| model.network.as_ref());
         self.position = Position {
-            model: Some(phase.config.model(base_classes)),
+            model: Some(phase.config.model(base_classes, network)),
             phase: phase.index,
             skipped_in_a_row: 0,
             fitted: false,

@@ -86,7 +86,7 @@ impl Episodes for Script {
 
 /// The data of every run here.
 fn data() -> DataFacts {
-    DataFacts { hash: "data".into(), base_classes: 3 }
+    DataFacts { hash: "data".into(), base_classes: 3, network: None }
 }
 
 fn config() -> Config {

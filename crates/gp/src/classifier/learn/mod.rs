@@ -56,6 +56,18 @@ pub struct Learned {
     pub learned_kept: bool,
 }
 
+/// A prior of temperature and spread for points of one kind, such as features of pretrained networks: normal in their logarithms. Where no
+/// class has two examples, nothing can be held out, and the hyperparameters are these.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Expected {
+    /// The temperature, in units of the deviation of the latent functions over the points.
+    pub temperature: f64,
+    /// [`Learned::spread`].
+    pub spread: f64,
+    /// The standard deviation of either logarithm.
+    pub deviation: f64,
+}
+
 fn yes() -> bool {
     true
 }

@@ -58,13 +58,17 @@ struct Value {
     /// Mean of `-log p(y)` of the points held out.
     loss: f64,
     /// The loss that is compared: one more point than there are may have any label. However well all are predicted, a model that is sure of
-    /// everything does not win. Nor do details that gain next to nothing ([`SIMPLER`]).
+    /// everything does not win. Where temperature and spread are expected somewhere ([`super::Expected`]), that prior takes the place of the
+    /// one more point. Nor do details win that gain next to nothing ([`SIMPLER`]).
     guarded: f64,
 }
 
 impl<'a> Problem<'a> {
     fn new(settings: &'a GpClassifier, folds: &'a [Fold], starts: &'a Starts<'a>) -> Self {
-        let (evaluations, unrested, spread) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let expected = settings.expected.map_or(1.0, |expected| expected.spread);
+        let off = |i: &usize| (SPREADS[*i] / expected).ln().abs();
+        let first = (0..SPREADS.len()).min_by(|a, b| off(a).total_cmp(&off(b))).unwrap_or(0);
+        let (evaluations, unrested, spread) = (Cell::new(0), Cell::new(0), Cell::new(first));
         let warm = RefCell::new(vec![None; folds.len()]);
         let least = Cell::new(f64::INFINITY);
         Problem { settings, folds, starts, warm, spread, least, evaluations, unrested }
@@ -125,8 +129,14 @@ impl<'a> Problem<'a> {
             }
         }
         (loss, any) = (loss / points, any / points);
-        let guarded =
-            (points * loss + any) / (points + 1.0) + SIMPLER * self.starts.roughness(place) / points.sqrt();
+        let guard = match &self.settings.expected {
+            None => (any - loss) / (points + 1.0),
+            Some(expected) => {
+                let off = [self.starts.temperature(place) / expected.temperature, spread / expected.spread];
+                off.iter().map(|ratio| 0.5 * (ratio.ln() / expected.deviation).powi(2)).sum::<f64>() / points
+            }
+        };
+        let guarded = loss + guard + SIMPLER * self.starts.roughness(place) / points.sqrt();
         Ok(Value { place: place.clone(), spread, loss, guarded })
     }
 
@@ -178,8 +188,11 @@ pub(super) fn search(
     let starts = Starts::new(&parameters, small, settings.kernel.is_none())?;
     if folds.is_empty() {
         // No class has two examples: nothing can be judged.
-        let at = starts.at(&starts.centre())?;
-        let spread = settings.spread;
+        let (place, spread) = match settings.expected {
+            None => (starts.centre(), settings.spread),
+            Some(expected) => (starts.centre_at(expected.temperature), expected.spread),
+        };
+        let at = starts.at(&place)?;
         return Ok(Found {
             at,
             spread,

@@ -67,10 +67,20 @@ impl<'a> Starts<'a> {
 
     /// The given shapes, at the middle temperature.
     pub(super) fn centre(&self) -> Place {
+        self.centre_at(TEMPERATURES[MIDDLE])
+    }
+
+    /// The given shapes, at a temperature in units of the deviation over the points.
+    pub(super) fn centre_at(&self, temperature: f64) -> Place {
         let mut place = self.place_of(&self.given.here());
-        place[0] = (TEMPERATURES[MIDDLE] * self.over_points).ln();
+        place[0] = (temperature * self.over_points).ln();
         place[1] = MEAN.asinh();
         place
+    }
+
+    /// The temperature of a place, in units of the deviation over the points.
+    pub(super) fn temperature(&self, place: &Place) -> f64 {
+        place[0].exp() / self.over_points
     }
 
     /// What the search moves. A lengthscale moves with the temperature over it held, for that is the slope of the latent functions; beside
@@ -98,18 +108,12 @@ impl<'a> Starts<'a> {
 
     /// Whether a place is within bounds.
     pub(super) fn allows(&self, place: &Place) -> bool {
-        let temperature = place[0].exp() / self.over_points;
-        (RANGE.0..RANGE.1).contains(&temperature)
+        (RANGE.0..RANGE.1).contains(&self.temperature(place))
     }
 
     /// Some temperatures, for the given shapes.
     pub(super) fn hot_to_cold(&self) -> Vec<Place> {
-        let at = |temperature: &f64| {
-            let mut place = self.centre();
-            place[0] = (temperature * self.over_points).ln();
-            place
-        };
-        TEMPERATURES.iter().map(at).collect()
+        TEMPERATURES.iter().map(|&temperature| self.centre_at(temperature)).collect()
     }
 
     /// The given hyperparameters, and for a given stationary kernel some lengths.

@@ -11,8 +11,8 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// blake3 of the bytes of an image file.
-pub(super) type Key = [u8; 32];
+/// Which image: blake3 of its file, or of what else says all about its pixels.
+pub type ImageKey = [u8; 32];
 
 /// Bytes of a record beside its features: key and checksum.
 const FIXED: usize = 40;
@@ -20,20 +20,21 @@ const FIXED: usize = 40;
 const HEAD: usize = 16;
 const MAGIC: &[u8; 8] = b"siskinF1";
 
-pub(super) struct Kept {
+/// What is kept of a model.
+pub struct KeptFeatures {
     path: PathBuf,
     file: Mutex<File>,
     /// 0 until the first record is written.
     dim: usize,
     /// Where the record of an image begins.
-    places: HashMap<Key, u64>,
+    places: HashMap<ImageKey, u64>,
     end: u64,
     _lock: Lock,
 }
 
-impl Kept {
+impl KeptFeatures {
     /// Opens what is kept of a model, one process at a time.
-    pub fn open(cache: &Path, model: &str) -> Result<Kept> {
+    pub fn open(cache: &Path, model: &str) -> Result<KeptFeatures> {
         let name: String = model.chars().take(32).collect();
         let folder = cache.join("features").join(name);
         let failed = |source| Error::from(siskin_data::Error::io("open the kept features", &folder, source));
@@ -42,8 +43,14 @@ impl Kept {
         let path = folder.join("features.rows");
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
-        let mut kept =
-            Kept { path, file: Mutex::new(file), dim: 0, places: HashMap::new(), end: 0, _lock: lock };
+        let mut kept = KeptFeatures {
+            path,
+            file: Mutex::new(file),
+            dim: 0,
+            places: HashMap::new(),
+            end: 0,
+            _lock: lock,
+        };
         kept.scan().map_err(failed)?;
         Ok(kept)
     }
@@ -78,7 +85,7 @@ impl Kept {
     }
 
     /// The features of an image; `None` if they are not there, or damaged.
-    pub fn get(&self, key: &Key) -> Option<Vec<f32>> {
+    pub fn get(&self, key: &ImageKey) -> Option<Vec<f32>> {
         let place = *self.places.get(key)?;
         let mut record = vec![0; FIXED + 4 * self.dim];
         {
@@ -95,7 +102,7 @@ impl Kept {
     }
 
     /// Appends features.
-    pub fn add(&mut self, rows: &[(Key, Vec<f32>)]) -> Result<()> {
+    pub fn add(&mut self, rows: &[(ImageKey, Vec<f32>)]) -> Result<()> {
         let Some((_, first)) = rows.first() else { return Ok(()) };
         let mut bytes = Vec::new();
         let mut at = self.end;
@@ -136,8 +143,9 @@ mod tests {
     #[test]
     fn what_was_added_comes_back_and_damage_is_computed_anew() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || Kept::open(folder.path(), "model").unwrap();
-        let rows: Vec<(Key, Vec<f32>)> = (0..5).map(|i| ([i; 32], vec![f32::from(i), 0.5, -1.0])).collect();
+        let open = || KeptFeatures::open(folder.path(), "model").unwrap();
+        let rows: Vec<(ImageKey, Vec<f32>)> =
+            (0..5).map(|i| ([i; 32], vec![f32::from(i), 0.5, -1.0])).collect();
         let mut kept = open();
         kept.add(&rows[..2]).unwrap();
         kept.add(&rows[2..]).unwrap();
