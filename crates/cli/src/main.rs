@@ -23,6 +23,7 @@ mod models;
 mod pace;
 mod predict;
 mod quickstart;
+mod ranks;
 mod reproduce;
 mod serve;
 mod stop;
@@ -106,16 +107,17 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    match run(Cli::parse()) {
-        Ok(()) => std::process::ExitCode::SUCCESS,
+    let cli = Cli::parse();
+    ranks::run(|| match run(cli) {
+        Ok(()) => 0,
         Err(error) => match error.downcast_ref::<stop::Stopped>() {
             Some(stopped) => stopped.exit_code(),
             None => {
-                tell!("error: {}", sentence(&error));
-                std::process::ExitCode::FAILURE
+                out::failure(&error);
+                1
             }
         },
-    }
+    })
 }
 
 /// An error and its causes in one line; a cause that it contains already is not repeated.
@@ -130,7 +132,7 @@ fn sentence(error: &anyhow::Error) -> String {
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {
-    if let Some(threads) = cli.threads {
+    if let Some(threads) = cli.threads.or_else(ranks::threads) {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
     let command = match cli.command {

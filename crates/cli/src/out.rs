@@ -1,5 +1,6 @@
 //! Lines for standard output.
 
+use siskin_train::team;
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
 
@@ -13,9 +14,12 @@ macro_rules! tell {
     ($($text:tt)*) => { $crate::out::error_line(format_args!($($text)*)) };
 }
 
-/// Writes a line. Where it cannot be written for another reason (a full disk), the program ends and says so; not after a
+/// Writes a line; of several ranks the first one does. Where it cannot be written for another reason (a full disk), the program ends and says so; not after a
 /// signal, which may be that of a closed terminal.
 pub fn line(text: std::fmt::Arguments<'_>) {
+    if team::current().rank() > 0 {
+        return;
+    }
     if let Err(error) = writeln!(std::io::stdout().lock(), "{}", visible(&text.to_string()))
         && error.kind() != ErrorKind::BrokenPipe
         && crate::stop::check().is_ok()
@@ -27,7 +31,22 @@ pub fn line(text: std::fmt::Arguments<'_>) {
 
 /// Writes a line to standard error. Where nobody can read it there is nobody to tell.
 pub fn error_line(text: std::fmt::Arguments<'_>) {
+    if team::current().rank() > 0 {
+        return;
+    }
     let _ = writeln!(std::io::stderr().lock(), "{}", visible(&text.to_string()));
+}
+
+/// Says why the program fails. Of several ranks the first one speaks; another one only of what the first cannot know.
+pub fn failure(error: &anyhow::Error) {
+    use siskin_train::Error::{NotFinite, Rank, RankLost};
+    let why = crate::sentence(error);
+    let rank = team::current().rank();
+    if rank == 0 {
+        tell!("error: {why}");
+    } else if !matches!(error.downcast_ref(), Some(Rank { .. } | RankLost | NotFinite { .. })) {
+        let _ = writeln!(std::io::stderr().lock(), "rank {rank}: error: {}", visible(&why));
+    }
 }
 
 /// The text with control characters written out, for a terminal would obey them: names of files and classes may come from

@@ -4,7 +4,6 @@
 use anyhow::Context;
 use std::future::Future;
 use std::io::Write;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 // Signals belong to the whole process, and so do these.
@@ -21,8 +20,8 @@ pub struct Stopped(u8);
 
 impl Stopped {
     /// What a shell reports of a program that a signal ended.
-    pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(128 + self.0)
+    pub fn exit_code(&self) -> u8 {
+        128 + self.0
     }
 }
 

@@ -21,7 +21,8 @@ pub struct TrainingBar {
 impl TrainingBar {
     /// A bar of so many episodes, some of them done.
     pub fn new(episodes: u64, done: u64) -> anyhow::Result<TrainingBar> {
-        let bar = ProgressBar::new(episodes);
+        let first = siskin_train::team::current().rank() == 0;
+        let bar = if first { ProgressBar::new(episodes) } else { ProgressBar::hidden() };
         let style =
             ProgressStyle::with_template("{bar:30} {pos}/{len} episodes  {rate}  {eta_precise} left  {msg}")?;
         let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {

@@ -28,7 +28,7 @@ pub use error::{Error, Result};
 pub use fault::{BadFile, Fault, OnBadImage};
 pub use image::transform::{Channels, Transform};
 pub use image::{Image, ImageRef};
-pub use loader::{LoadedEpisode, Loader, LoaderConfig};
+pub use loader::{EpisodePart, LoadedEpisode, Loader, LoaderConfig};
 pub use open::{Opened, Opener, Source};
 pub use progress::{Progress, Silent};
 pub use sampler::{

@@ -73,6 +73,38 @@ pub struct LoaderConfig {
     pub threads: usize,
     /// Episodes each thread may have ready, at least one.
     pub ahead: usize,
+    /// Which of the episodes to load.
+    pub part: EpisodePart,
+}
+
+/// Which episodes a process loads where several share them: of every `of` episodes from episode `origin` on, those at the
+/// places `from..to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpisodePart {
+    /// Where the places are counted from.
+    pub origin: u64,
+    /// Places in a round.
+    pub of: u64,
+    /// The first place.
+    pub from: u64,
+    /// The place after the last.
+    pub to: u64,
+}
+
+impl EpisodePart {
+    /// Every episode.
+    pub const ALL: EpisodePart = EpisodePart { origin: 0, of: 1, from: 0, to: 1 };
+
+    fn has(&self, index: u64) -> bool {
+        index >= self.origin && (self.from..self.to).contains(&((index - self.origin) % self.of))
+    }
+}
+
+impl LoaderConfig {
+    /// The episodes to load, in order.
+    fn indices(self) -> impl Iterator<Item = u64> {
+        (self.first..self.end).filter(move |index| self.part.has(*index))
+    }
 }
 
 /// Episodes in order, prepared on background threads. What comes out does not depend on the number of threads.
@@ -82,9 +114,11 @@ pub struct LoaderConfig {
 pub struct Loader {
     queues: Vec<Receiver<Result<LoadedEpisode>>>,
     threads: Vec<Option<JoinHandle<()>>>,
-    first: u64,
-    position: u64,
-    end: u64,
+    /// Episodes taken so far.
+    taken: usize,
+    config: LoaderConfig,
+    /// The next episode.
+    position: Option<u64>,
 }
 
 impl Loader {
@@ -92,11 +126,12 @@ impl Loader {
     pub fn new(source: Arc<dyn EpisodeSource>, config: LoaderConfig) -> Result<Self> {
         let count = config.threads.max(1);
         let (mut queues, mut threads) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        for t in 0..count as u64 {
+        for t in 0..count {
             let (sender, receiver) = sync_channel(config.ahead.max(1) - 1);
             let source = source.clone();
-            let work =
-                move || prepare(&*source, &config, (config.first + t..config.end).step_by(count), &sender);
+            let work = move || {
+                prepare(&*source, &config, config.indices().skip(t).step_by(count), &sender);
+            };
             let thread = std::thread::Builder::new().name(format!("loader {t}")).spawn(work);
             let stopped = |error| Error::LoaderStopped {
                 index: config.first,
@@ -105,12 +140,17 @@ impl Loader {
             threads.push(Some(thread.map_err(stopped)?));
             queues.push(receiver);
         }
-        Ok(Self { queues, threads, first: config.first, position: config.first, end: config.end })
+        Ok(Self { queues, threads, taken: 0, config, position: config.indices().next() })
     }
 
-    /// The episode that comes next. A loader that starts here goes on as this one would.
+    /// The episode that comes next, or the end. A loader that starts here goes on as this one would.
     pub fn position(&self) -> u64 {
-        self.position
+        self.position.unwrap_or(self.config.end)
+    }
+
+    /// Which episodes it loads.
+    pub fn part(&self) -> EpisodePart {
+        self.config.part
     }
 }
 
@@ -134,11 +174,8 @@ impl Iterator for Loader {
     type Item = Result<LoadedEpisode>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.position >= self.end {
-            return None;
-        }
-        let index = self.position;
-        let turn = ((index - self.first) % self.queues.len() as u64) as usize;
+        let index = self.position?;
+        let turn = self.taken % self.queues.len();
         let batch = self.queues[turn].recv().unwrap_or_else(|_| {
             let what = self.threads[turn].take().and_then(|thread| thread.join().err());
             let what = what.map_or("has ended after an earlier error".to_owned(), |panic| {
@@ -149,12 +186,13 @@ impl Iterator for Loader {
         });
         match batch {
             Ok(batch) => {
-                self.position += 1;
+                self.taken += 1;
+                self.position = LoaderConfig { first: index + 1, ..self.config }.indices().next();
                 Some(Ok(batch))
             }
             Err(error) => {
-                // An error ends the stream; `position` keeps naming the episode that failed.
-                self.end = index;
+                // An error ends the stream; `position()` keeps naming the episode that failed.
+                (self.position, self.config.end) = (None, index);
                 Some(Err(error))
             }
         }
@@ -184,7 +222,7 @@ mod tests {
 
     fn config(threads: usize, first: u64, end: u64) -> LoaderConfig {
         let transform = Transform { size: 6, channels: Channels::Three, augment: true };
-        LoaderConfig { transform, seed: 5, first, end, threads, ahead: 2 }
+        LoaderConfig { transform, seed: 5, first, end, threads, ahead: 2, part: EpisodePart::ALL }
     }
 
     fn load(threads: usize, first: u64, end: u64) -> Vec<LoadedEpisode> {
@@ -208,6 +246,23 @@ mod tests {
         assert_eq!(loader.position(), 5);
         batches.extend(load(3, loader.position(), 12));
         assert_eq!(batches, load(1, 0, 12));
+    }
+
+    #[test]
+    fn parts_of_every_round_are_those_of_the_whole() {
+        let whole = load(1, 0, 17);
+        for threads in [1, 2] {
+            // Rounds of four from episode 2 on; the second process has places 1 and 2.
+            let part = EpisodePart { origin: 2, of: 4, from: 1, to: 3 };
+            let config = LoaderConfig { part, ..config(threads, 2, 17) };
+            let mut loader = Loader::new(sampler(), config).unwrap();
+            assert_eq!(loader.position(), 3);
+            let own: Vec<LoadedEpisode> = loader.by_ref().map(Result::unwrap).collect();
+            let places: Vec<u64> = own.iter().map(|batch| batch.episode.index).collect();
+            assert_eq!(places, [3, 4, 7, 8, 11, 12, 15, 16]);
+            assert!(own.iter().all(|batch| *batch == whole[batch.episode.index as usize]));
+            assert_eq!(loader.position(), 17);
+        }
     }
 
     #[test]

@@ -10,10 +10,10 @@
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use siskin_methods::{
-    Episode, Error, Features, Images, Method, MethodSettings, Prediction, Purpose, Rates, Result, Rows,
-    Scores, Settings, Setup, State, StepReport, TaskRows, select, softmax_cross_entropy,
+    Episode, Error, Features, Images, Method, MethodSettings, Place, Prediction, Purpose, Rates, Result,
+    Rows, Scores, Settings, Setup, Share, State, StepReport, TaskRows, select, softmax_cross_entropy,
 };
-use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, Step, stream};
+use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, stream};
 
 // 1. What can be chosen. In a config file this is the table `[nearest-mean]`.
 
@@ -109,15 +109,20 @@ impl NearestMean {
 }
 
 impl Method for NearestMean {
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
-        let (mut step, mut report) = (Step::default(), StepReport::start());
-        for episode in episodes {
-            let outcome = self.network.episode(episode.images, &mut step, |features| {
-                Ok::<_, Error>(self.loss(features, episode))
-            })?;
-            report.add(outcome.loss, outcome.accuracy, episodes.len());
-        }
-        Ok(report.take(&mut self.network, step, rates.network))
+    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |episode: &Episode<'_>| {
+            Share::record(|step| {
+                let outcome = self
+                    .network
+                    .episode(episode.images, step, |features| Ok::<_, Error>(self.loss(features, episode)))?;
+                Ok((outcome.loss, outcome.accuracy))
+            })
+        };
+        episodes.iter().map(share).collect()
+    }
+
+    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
+        StepReport::of_shares(&mut self.network, shares, rates.network)
     }
 
     fn embed(&self, images: Images<'_>) -> Result<Rows> {

@@ -2,7 +2,8 @@
 
 use crate::error::Result;
 use crate::{
-    Episode, FeatureEpisode, Images, Notice, Prediction, Rates, Rows, ScalarFit, State, StepReport, TaskRows,
+    Episode, FeatureEpisode, Images, Notice, Place, Prediction, Rates, Rows, ScalarFit, Share, State,
+    StepReport, TaskRows,
 };
 
 /// What a method is trained on.
@@ -34,8 +35,17 @@ pub trait Method: Send + Sync {
         TrainsOn::Episodes
     }
 
+    /// What each of these episodes gives to the next optimiser step. `place`: where they are among the episodes of the step.
+    fn shares(&self, episodes: &[Episode<'_>], place: Place) -> Result<Vec<Share>>;
+
+    /// One optimiser step on the mean loss of episodes, by the shares of all of them in their order.
+    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport>;
+
     /// One optimiser step on the mean loss of `episodes`.
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport>;
+    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
+        let shares = self.shares(episodes, Place { first: 0, count: episodes.len() })?;
+        self.take(shares, rates)
+    }
 
     /// What [`Method::predict`] needs of images: features as they are at test, or the pixels themselves. The same image
     /// always gives the same row.

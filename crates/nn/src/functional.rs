@@ -85,11 +85,6 @@ impl Network<Linear> {
         Ok(flat(Gradients::of(&body, along.backward())))
     }
 
-    /// A gradient with respect to the parameters, made elsewhere, as the network's optimiser takes it.
-    pub fn gradients(&self, gradient: &[f32]) -> Result<Gradients, Error> {
-        Ok(Gradients { values: self.parts(gradient, &self.eval_device())? })
-    }
-
     /// A copy with `parameters` as fresh leaves of the autodiff graph, so that tasks on several threads share none, and
     /// the images beside it.
     fn at(&self, parameters: &[f32], images: Images<'_>) -> Result<(Body<Linear>, Tensor<4>), Error> {
@@ -98,31 +93,6 @@ impl Network<Linear> {
         let body = self.body().clone().map(&mut Fill(parameters));
         let device = body.backbone.device();
         Ok((body, images.to_tensor(self.backbone().channels(), &device)))
-    }
-
-    /// A flat vector cut into one tensor for each trained parameter.
-    fn parts(&self, flat: &[f32], device: &Device) -> Result<Vec<Tensor<1>>, Error> {
-        self.check_length(flat)?;
-        let mut lengths = Lengths(Vec::new());
-        self.body().visit(&mut lengths);
-        let mut rest = flat;
-        let mut parts = Vec::with_capacity(lengths.0.len());
-        for length in lengths.0 {
-            let (part, others) = rest.split_at(length);
-            parts.push(Tensor::from_data(TensorData::new(part.to_vec(), [length]), device));
-            rest = others;
-        }
-        Ok(parts)
-    }
-
-    fn check_length(&self, flat: &[f32]) -> Result<(), Error> {
-        let mut lengths = Lengths(Vec::new());
-        self.body().visit(&mut lengths);
-        let expected = lengths.0.iter().sum();
-        match flat.len() == expected {
-            true => Ok(()),
-            false => Err(Error::ParameterCount { expected, found: flat.len() }),
-        }
     }
 }
 
@@ -147,16 +117,6 @@ impl ModuleVisitor for Flatten {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if param.is_require_grad() {
             self.0.extend(host(param.val()));
-        }
-    }
-}
-
-struct Lengths(Vec<usize>);
-
-impl ModuleVisitor for Lengths {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if param.is_require_grad() {
-            self.0.push(param.shape().num_elements());
         }
     }
 }

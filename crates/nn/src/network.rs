@@ -40,8 +40,8 @@ pub struct NetworkState {
 /// One optimiser step in the making: the sum over its episodes.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
-    gradients: Option<Gradients>,
-    statistics: Vec<Vec<BatchStatistics>>,
+    pub(crate) gradients: Option<Gradients>,
+    pub(crate) statistics: Vec<Vec<BatchStatistics>>,
 }
 
 impl Step {
@@ -52,6 +52,15 @@ impl Step {
             Some(sum) => sum.plus(gradients),
         });
         self.statistics.push(statistics);
+    }
+
+    /// Adds the episodes of another step after its own.
+    pub(crate) fn join(&mut self, other: Step) {
+        self.gradients = match (self.gradients.take(), other.gradients) {
+            (Some(sum), Some(more)) => Some(sum.plus(more)),
+            (sum, more) => sum.or(more),
+        };
+        self.statistics.extend(other.statistics);
     }
 
     /// Number of episodes added so far.

@@ -1,10 +1,14 @@
 //! A file is either its old or its new content, whatever happens while it is written.
 
 use crate::error::{Result, io};
+use crate::team;
 use std::path::Path;
 
-/// Writes `bytes` to `path`: see [`siskin_data::files::write`].
+/// Writes `bytes` to `path`: see [`siskin_data::files::write`]. Of several processes at one work the first one writes.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    if team::current().rank() > 0 {
+        return Ok(());
+    }
     siskin_data::files::write(path, bytes).map_err(io("write", path))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::atomic;
 use crate::error::{Error, Result, io};
+use crate::team;
 use serde::{Deserialize, Serialize};
 use siskin_methods::State;
 use siskin_model::tensors::{decode, encode};
@@ -97,6 +98,9 @@ struct Record<'a> {
 
 /// Saves atomically: see [`atomic::write`]. The same state gives the same bytes.
 pub fn save(path: &Path, position: &Position, state: &State) -> Result<()> {
+    if team::current().rank() > 0 {
+        return Ok(());
+    }
     let record = Record { checksum: seal::ZEROS, position };
     let json = serde_json::to_string(&record).expect("a position is plain data");
     let sealed = encode(state, KEY, &json).and_then(|mut bytes| seal::seal(&mut bytes).map(|()| bytes));
@@ -106,9 +110,18 @@ pub fn save(path: &Path, position: &Position, state: &State) -> Result<()> {
 
 /// Reads a checkpoint back.
 pub fn load(path: &Path) -> Result<(Position, State)> {
-    let bytes = siskin_data::files::read(path, MOST_BYTES).map_err(io("read the checkpoint", path))?;
+    parse(path, &read(path)?)
+}
+
+/// The bytes of a checkpoint.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
+    siskin_data::files::read(path, MOST_BYTES).map_err(io("read the checkpoint", path))
+}
+
+/// A checkpoint from the bytes of `path`.
+pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Position, State)> {
     let bad = |why: String| Error::Checkpoint { path: path.into(), why };
-    let (json, state) = decode(&bytes, KEY).map_err(bad)?;
+    let (json, state) = decode(bytes, KEY).map_err(bad)?;
     let json = json
         .ok_or_else(|| bad("it has no record of a training run; was it written by `siskin train`?".into()))?;
     let damaged = |e: serde_json::Error| bad(format!("its record is damaged ({e})"));
@@ -117,7 +130,7 @@ pub fn load(path: &Path) -> Result<(Position, State)> {
     if !version.is_some_and(|version| (1..=u64::from(VERSION)).contains(&version)) {
         return Err(bad(format!("its format is {version:?}, this program reads 1 to {VERSION}")));
     }
-    let unsealed = !seal::check_checkpoint(&bytes, &record).map_err(bad)?;
+    let unsealed = !seal::check_checkpoint(bytes, &record).map_err(bad)?;
     record.as_object_mut().map(|fields| fields.remove("checksum"));
     let position: Position = serde_json::from_value(record).map_err(damaged)?;
     Ok((Position { version: VERSION, unsealed, ..position }, state))

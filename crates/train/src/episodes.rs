@@ -7,8 +7,8 @@ use crate::evaluate::{Watch, embed_items, evaluate, pooled};
 use crate::phase::Phase;
 use crate::run_data::RunData;
 use siskin_data::{
-    Episode, EpisodeSource, EpisodeSpec, LoadedEpisode, Loader, LoaderConfig, Sampler, ShortClasses, Split,
-    SplitName,
+    Episode, EpisodePart, EpisodeSource, EpisodeSpec, LoadedEpisode, Loader, LoaderConfig, Sampler,
+    ShortClasses, Split, SplitName,
 };
 use siskin_methods::{FeatureEpisode, Images, Method, Purpose, TrainsOn};
 use std::sync::Arc;
@@ -160,6 +160,8 @@ pub struct PhaseEpisodes {
     source: Source,
     loader: Option<Loader>,
     validation: Vec<Episode>,
+    /// The first training episode of the phase.
+    begin: u64,
 }
 
 impl PhaseEpisodes {
@@ -174,13 +176,25 @@ impl PhaseEpisodes {
                 data.episodes(SplitName::Val, validation_spec(&config), VALIDATION_SEED, count)?
             }
         };
-        Ok(PhaseEpisodes { config, data, source, loader: None, validation })
+        Ok(PhaseEpisodes { config, data, source, loader: None, validation, begin: phase.first })
+    }
+
+    /// Which episodes a process loads that has `first..first + count` of a step: those at the same places of every step.
+    fn part(&self, first: u64, count: u64) -> EpisodePart {
+        let (origin, of) = (self.begin, self.config.train.episodes_per_step);
+        let from = (first - origin) % of;
+        // The last step of a phase may be shorter: then its episodes as they come.
+        match (from, count) {
+            (0, all) if all == of => EpisodePart::ALL,
+            (from, count) if from + count <= of => EpisodePart { origin, of, from, to: from + count },
+            _ => EpisodePart::ALL,
+        }
     }
 
     /// The loader, standing at episode `first`.
-    fn loader_at(&mut self, first: u64) -> Result<&mut Loader> {
-        let stands = self.loader.as_ref().is_some_and(|loader| loader.position() == first);
-        if !stands {
+    fn loader_at(&mut self, first: u64, part: EpisodePart) -> Result<&mut Loader> {
+        let stands = |loader: &Loader| loader.position() == first && loader.part() == part;
+        if !self.loader.as_ref().is_some_and(stands) {
             let config = LoaderConfig {
                 transform: self.data.train_transform,
                 seed: self.config.seed,
@@ -188,6 +202,7 @@ impl PhaseEpisodes {
                 end: u64::MAX,
                 threads: 1,
                 ahead: 4,
+                part,
             };
             self.loader = Some(Loader::new(self.source.episodes(), config)?);
         }
@@ -197,7 +212,9 @@ impl PhaseEpisodes {
 
 impl Episodes for PhaseEpisodes {
     fn training(&mut self, first: u64, count: u64) -> Result<Vec<TrainingEpisode>> {
-        let loaded = self.loader_at(first)?.take(count as usize).collect::<siskin_data::Result<Vec<_>>>()?;
+        let part = self.part(first, count);
+        let loaded =
+            self.loader_at(first, part)?.take(count as usize).collect::<siskin_data::Result<Vec<_>>>()?;
         let vectors = self.data.network.is_some();
         loaded.into_iter().map(|episode| self.source.training(episode, vectors)).collect()
     }
@@ -212,7 +229,7 @@ impl Episodes for PhaseEpisodes {
             Purpose::Selection,
             &Watch { stop, answered: &|| {} },
         ) {
-            Err(Error::Method(e)) if e.is_not_finite() => return Ok(Validation::NotFinite),
+            Err(e) if e.is_not_finite() => return Ok(Validation::NotFinite),
             Err(Error::Stopped) => return Ok(Validation::Stopped),
             answers => answers?,
         };

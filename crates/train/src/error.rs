@@ -51,6 +51,26 @@ pub enum Error {
         /// Those that exist.
         known: String,
     },
+    /// Another process of the same work failed.
+    #[error("rank {rank}: {why}")]
+    Rank {
+        /// Its place.
+        rank: usize,
+        /// What it says.
+        why: String,
+    },
+    /// A number of another process of the same work is not finite.
+    #[error("a number of rank {rank} is not finite")]
+    NotFinite {
+        /// Its place.
+        rank: usize,
+    },
+    /// A process of the same work is gone.
+    #[error(
+        "the job was told to end while this rank waited for others: one of them has died, or somebody stopped the job. \
+         What was done before is kept"
+    )]
+    RankLost,
     /// It was asked to stop before its end.
     #[error("stopped before the end")]
     Stopped,
@@ -66,6 +86,18 @@ pub enum Error {
     /// The calibration crate reports an error.
     #[error(transparent)]
     Calib(#[from] siskin_calib::Error),
+}
+
+impl Error {
+    /// Whether a NaN or an infinity where a number must be is all that is wrong: see
+    /// [`siskin_methods::Error::is_not_finite`].
+    pub fn is_not_finite(&self) -> bool {
+        match self {
+            Error::Method(error) => error.is_not_finite(),
+            Error::NotFinite { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 /// A stopped embedding is a stop, and a method's error stays one.

@@ -1,6 +1,7 @@
 //! Predictions on many episodes: each image goes through the network once, then the episodes run side by side.
 
 use crate::error::{Error, Result};
+use crate::{exchange, team};
 use rayon::prelude::*;
 use siskin_calib::{Predictions, Probabilities};
 use siskin_data::{Episode, Items, Split, Transform};
@@ -48,7 +49,9 @@ pub fn evaluate(
     watch: &Watch<'_>,
 ) -> Result<Vec<AnsweredEpisode>> {
     let embedded = embed_items(method, split, transform, episodes, watch.stop)?;
-    episodes
+    let team = team::current();
+    let own = team::own_part(team.as_ref(), episodes.len());
+    let answers = episodes[own.clone()]
         .par_iter()
         .enumerate()
         .map(|(index, episode)| {
@@ -60,14 +63,15 @@ pub fn evaluate(
             };
             let (support, support_labels) = part(&episode.support_rows());
             let (query, labels) = part(&episode.query_rows());
-            let (way, index) = (episode.way(), index as u64);
+            let (way, index) = (episode.way(), (own.start + index) as u64);
             let task =
                 TaskRows { support: &support, labels: &support_labels, way, query: &query, index, purpose };
             let prediction = method.predict(&task)?;
             (watch.answered)();
             Ok(AnsweredEpisode { prediction, labels })
         })
-        .collect()
+        .collect::<Result<Vec<_>>>();
+    exchange::answers(team.as_ref(), answers, watch.stop)
 }
 
 /// The items of some episodes as the method keeps them, each item once.
@@ -94,7 +98,14 @@ pub fn embed_items(
     let mut items: Vec<usize> = episodes.iter().flat_map(Episode::items).collect();
     items.sort_unstable();
     items.dedup();
-    let rows = embed_until(method, split, transform, &items, stop)?;
+    let team = team::current();
+    let rows = match &split.items {
+        Items::Embeddings(_) => embed_until(method, split, transform, &items, stop)?,
+        Items::Images(_) => {
+            let own = &items[team::own_part(team.as_ref(), items.len())];
+            exchange::rows(team.as_ref(), embed_until(method, split, transform, own, stop), stop)?
+        }
+    };
     let row_of = items.iter().enumerate().map(|(row, item)| (*item, row)).collect();
     Ok(EmbeddedItems { rows, row_of })
 }

@@ -13,6 +13,7 @@ pub mod episodes;
 mod error;
 pub mod evaluate;
 pub mod events;
+mod exchange;
 mod frozen;
 pub mod phase;
 pub mod plot;
@@ -26,6 +27,7 @@ pub mod run_folder;
 pub mod schedule;
 pub mod sweep;
 mod synthetic;
+pub mod team;
 pub mod trainer;
 pub mod under_test;
 

@@ -3,11 +3,12 @@
 use crate::checkpoint;
 use crate::config::{BackboneConfig, Config};
 use crate::episodes::PhaseEpisodes;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frozen;
 use crate::phase::{Phase, phases};
 use crate::run_data::RunData;
 use crate::run_folder::RunFolder;
+use crate::team;
 use crate::trainer::{Event, Outcome, Trainer, phase_at};
 use siskin_data::{Channels, Opener};
 use siskin_methods::{Method, StepReport};
@@ -28,7 +29,7 @@ pub struct Run {
 impl Run {
     /// A new run in the folder `out`.
     pub fn start(out: &Path, config: Config, opener: &Opener<'_>) -> Result<Run> {
-        let data = RunData::open(&config, channels(&config), opener)?;
+        let data = same_data(RunData::open(&config, channels(&config), opener))?;
         if data.drops_colour() {
             opener.progress.note(&format!(
                 "Note: these images have colours, but {} sees their first channel (red) alone. For colour photos set \
@@ -47,17 +48,26 @@ impl Run {
             put_weights(method.as_mut(), config.backbone.name, Path::new(weights))?;
         }
         let episodes = PhaseEpisodes::new(&phases[0], data.clone(), method.trains_on())?;
-        let folder = RunFolder::create(out, &config, &data.hash)?;
+        team::from_first(team::current().as_ref(), || {
+            RunFolder::create(out, &config, &data.hash).map(|_| Vec::new())
+        })?;
+        let folder = RunFolder::of_first(out);
         let trainer = Trainer::start(folder.clone(), &config, &data.facts(), method)?;
         Ok(Run { config, phases, folder, data, episodes, trainer })
     }
 
     /// The run in `folder`, from its newest checkpoint.
     pub fn resume(folder: &Path, opener: &Opener<'_>) -> Result<Run> {
-        let folder = RunFolder::open(folder)?;
-        let config = folder.config()?;
-        let data = RunData::open(&config, channels(&config), opener)?;
-        let phase = phase_at(&config, checkpoint::load(&folder.newest())?.0.phase)?;
+        let team = team::current();
+        let text = team::from_first(team.as_ref(), || {
+            Ok(RunFolder::open(folder)?.config()?.to_toml().into_bytes())
+        })?;
+        let config = Config::parse_saved(&String::from_utf8_lossy(&text), &[])?;
+        let folder = RunFolder::of_first(folder);
+        let data = same_data(RunData::open(&config, channels(&config), opener))?;
+        let newest = folder.newest();
+        let bytes = team::from_first(team.as_ref(), || checkpoint::read(&newest))?;
+        let phase = phase_at(&config, checkpoint::parse(&newest, &bytes)?.0.phase)?;
         let method = new_method(&phase.config, &data)?;
         let episodes = PhaseEpisodes::new(&phase, data.clone(), method.trains_on())?;
         let trainer = Trainer::resume(folder.clone(), &config, &data.facts(), method)?;
@@ -86,7 +96,11 @@ impl Run {
             }
             let outcome = self.trainer.run(&mut self.episodes, stop, on)?;
             let next = self.phases.get(self.trainer.phase().index + 1).cloned();
-            let (Outcome::Finished, Some(next)) = (outcome, next) else { return Ok(outcome) };
+            let (Outcome::Finished, Some(next)) = (outcome, next) else {
+                // Nobody goes on to test a model that rank 0 has not written yet.
+                team::from_first(team::current().as_ref(), || Ok(Vec::new()))?;
+                return Ok(outcome);
+            };
             let method = new_method(&next.config, &self.data)?;
             self.episodes = PhaseEpisodes::new(&next, self.data.clone(), method.trains_on())?;
             self.trainer.enter(next, method)?;
@@ -116,6 +130,22 @@ impl Run {
     /// How far training is, and what it met.
     pub fn trainer(&self) -> &Trainer {
         &self.trainer
+    }
+}
+
+/// The data of this rank, where those of all ranks are the same.
+fn same_data(own: Result<RunData>) -> Result<RunData> {
+    let (hash, data) = match own {
+        Ok(data) => (Ok(data.hash.clone().into_bytes()), Some(data)),
+        Err(error) => (Err(error), None),
+    };
+    let all = team::gather(team::current().as_ref(), hash, &AtomicBool::new(false))?;
+    match (all.iter().position(|other| *other != all[0]), data) {
+        (None, Some(data)) => Ok(data),
+        (other, _) => Err(Error::Run(format!(
+            "rank {} has other data than rank 0: import the same data in the cache of every machine",
+            other.unwrap_or_default()
+        ))),
     }
 }
 

@@ -80,6 +80,11 @@ impl RunFolder {
         Ok(folder)
     }
 
+    /// A run that another process, the first of a team, writes.
+    pub(crate) fn of_first(path: &Path) -> RunFolder {
+        RunFolder(path.into())
+    }
+
     /// A run to go on with, to test or to calibrate.
     pub fn open(path: &Path) -> Result<RunFolder> {
         let folder = RunFolder(path.into());

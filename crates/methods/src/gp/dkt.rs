@@ -112,6 +112,8 @@ pub struct DktHead {
     pub(crate) kernel: Kernel,
     /// One, or one for each class.
     pub(crate) means: Vec<f64>,
+    /// Statistics of the latest episode's features.
+    batch: Vec<f64>,
 }
 
 impl DktHead {
@@ -125,7 +127,7 @@ impl DktHead {
         let kernel =
             kernel.with_scale(config.initial_output_scale)?.scale_per_class(slots).shape_per_class(slots);
         let means = vec![0.0; config.mean.slots(way)];
-        Ok(DktHead { config: config.clone(), way, norm, kernel, means })
+        Ok(DktHead { config: config.clone(), way, norm, kernel, means, batch: Vec::new() })
     }
 
     /// Labelled features of `way` classes with the prior of their regressions.
@@ -209,12 +211,21 @@ impl GpHead for DktHead {
         dhyper.iter_mut().for_each(|d| *d *= scale);
         let mut dfeatures: Vec<f64> = row_major(&answer.features).iter().map(|d| scale * d).collect();
         if let (Some(norm), Some((_, tape))) = (&self.norm, &normalised) {
+            self.batch.clone_from(&tape.batch);
             let back = norm.back(tape, dfeatures);
             dfeatures = back.features;
             dhyper.extend(back.weight);
             dhyper.extend(back.bias);
         }
         Ok(HeadLoss { loss: scale * answer.value, dfeatures, dhyper, accuracy: None })
+    }
+
+    fn changed(&self) -> Vec<f64> {
+        self.batch.clone()
+    }
+
+    fn take_over(&mut self, changed: &[f64]) -> Result<()> {
+        self.norm.as_mut().map_or(Ok(()), |norm| norm.absorb(changed))
     }
 
     fn embed(&self, features: Features) -> Result<Features> {

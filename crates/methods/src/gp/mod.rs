@@ -7,4 +7,4 @@ pub mod from_examples;
 pub mod ls_gibbs;
 pub mod ove;
 
-pub use deep_kernel::{DeepKernel, GpHead, SampledHead, Slots};
+pub use deep_kernel::{DeepKernel, GpHead, Residual, SampledHead, Slots};

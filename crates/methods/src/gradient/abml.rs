@@ -31,10 +31,12 @@ use crate::gradient::maml::{TaskGradient, classifier};
 use crate::settings::{Check, Settings};
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
-use crate::{Episode, Images, Method, Pixels, Prediction, Rates, Rows, Setup, StepReport, TaskRows};
+use crate::{
+    Episode, Images, Method, Pixels, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
+};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use siskin_nn::{Linear, Network, Step};
+use siskin_nn::{Linear, Network, SentPart, StepPart};
 
 /// `[abml]` of a config file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -257,25 +259,31 @@ fn add_softmax(mean: &mut [f64], scores: Vec<f64>, way: usize, samples: usize) {
 type Noise<'a> = dyn Fn(usize, usize) -> Vec<f32> + 'a;
 
 impl Method for Abml {
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
-        let first = self.mean.steps() * episodes.len() as u64;
-        let tasks: Vec<TaskGradient> = episodes
-            .par_iter()
-            .enumerate()
-            .map(|(e, episode)| {
-                let (support, query) = (Part::of(episode, episode.support), Part::of(episode, episode.query));
-                let noise = self.noise("abml train", first + e as u64);
-                self.task_gradient(&support, &query, &noise)
-            })
-            .collect::<Result<_>>()?;
-        let (mut mean, mut log_variance) = (Step::default(), Step::default());
-        let mut report = StepReport::start();
-        for task in tasks {
-            let (mu, rho) = task.gradient.split_at(task.gradient.len() / 2);
-            mean.add(self.mean.gradients(mu)?, Vec::new());
-            log_variance.add(self.log_variance.gradients(rho)?, Vec::new());
-            report.add(task.loss, Some(task.accuracy), episodes.len());
+    fn shares(&self, episodes: &[Episode<'_>], place: Place) -> Result<Vec<Share>> {
+        let first = self.mean.steps() * place.count as u64 + place.first as u64;
+        let share = |(e, episode): (usize, &Episode<'_>)| {
+            let (support, query) = (Part::of(episode, episode.support), Part::of(episode, episode.query));
+            let noise = self.noise("abml train", first + e as u64);
+            let mut task = self.task_gradient(&support, &query, &noise)?;
+            let rho = task.gradient.split_off(task.gradient.len() / 2);
+            let part = |gradient| StepPart::Sent(SentPart { gradient, statistics: Vec::new() });
+            let mut share = Share::of_network(task.loss, Some(task.accuracy), part(task.gradient));
+            share.parts.push(part(rho));
+            Ok(share)
+        };
+        episodes.par_iter().enumerate().map(share).collect()
+    }
+
+    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
+        let (mut report, count) = (StepReport::start(), shares.len());
+        let (mut mu, mut rho) = (Vec::new(), Vec::new());
+        for share in shares {
+            report.add(share.loss, share.accuracy, count);
+            let mut parts = share.parts.into_iter();
+            mu.extend(parts.next());
+            rho.extend(parts.next());
         }
+        let (mean, log_variance) = (self.mean.step_of(mu)?, self.log_variance.step_of(rho)?);
         if log_variance.non_finite() > 0 {
             return Ok(report);
         }

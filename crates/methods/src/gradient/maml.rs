@@ -17,10 +17,12 @@ use crate::gradient::inner::{
 use crate::settings::{Check, Settings};
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
-use crate::{Episode, Images, Method, Pixels, Prediction, Rates, Rows, Setup, StepReport, TaskRows};
+use crate::{
+    Episode, Images, Method, Pixels, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
+};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use siskin_nn::{Linear, Network, Step};
+use siskin_nn::{Linear, Network, SentPart, StepPart};
 
 /// `[maml]` of a config file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -123,21 +125,18 @@ pub(crate) fn task_gradient(
 }
 
 impl Method for Maml {
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
-        let tasks: Vec<TaskGradient> = episodes
-            .par_iter()
-            .map(|episode| {
-                let (support, query) = (Part::of(episode, episode.support), Part::of(episode, episode.query));
-                task_gradient(&self.network, &self.config, &support, &query)
-            })
-            .collect::<Result<_>>()?;
-        let mut step = Step::default();
-        let mut report = StepReport::start();
-        for task in tasks {
-            step.add(self.network.gradients(&task.gradient)?, Vec::new());
-            report.add(task.loss, Some(task.accuracy), episodes.len());
-        }
-        Ok(report.take(&mut self.network, step, rates.network))
+    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |episode: &Episode<'_>| {
+            let (support, query) = (Part::of(episode, episode.support), Part::of(episode, episode.query));
+            let task = task_gradient(&self.network, &self.config, &support, &query)?;
+            let part = SentPart { gradient: task.gradient, statistics: Vec::new() };
+            Ok(Share::of_network(task.loss, Some(task.accuracy), StepPart::Sent(part)))
+        };
+        episodes.par_iter().map(share).collect()
+    }
+
+    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
+        StepReport::of_shares(&mut self.network, shares, rates.network)
     }
 
     fn embed(&self, images: Images<'_>) -> Result<Rows> {

@@ -5,9 +5,11 @@ use crate::gradient::inner::{check_way, finite};
 use crate::gradient::svgd::{Points, Prior, Rule, Shape, mixture, path};
 use crate::shared::adam::ScalarAdam;
 use crate::shared::state::State;
-use crate::{Episode, Features, Images, Method, Prediction, Rates, Rows, Setup, StepReport, TaskRows};
+use crate::{
+    Episode, Features, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
+};
 use rand_distr::{Distribution, Normal};
-use siskin_nn::{HeadLoss, Network, Step, stream};
+use siskin_nn::{HeadLoss, Network, stream};
 
 /// log lambda of a fresh particle.
 const INITIAL_LOG_LAMBDA: f64 = 1.0;
@@ -84,23 +86,34 @@ pub(crate) fn in_bounds(path: Vec<Vec<f64>>, key: &'static str) -> Result<Vec<Ve
 }
 
 impl<L: ParticleLoss + Send + Sync> Method for ParticleClassifier<L> {
-    /// One step of backbone and particles on the mean loss of the episodes.
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
-        let mut step = Step::default();
-        let mut report = StepReport::start();
-        let mut gradient = vec![0.0; self.particles.len()];
-        for episode in episodes {
-            let outcome = self.network.episode(episode.images, &mut step, |features| {
-                self.config.loss(&self.shape, &self.particles, features, episode)
+    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |episode: &Episode<'_>| {
+            let mut numbers = Vec::new();
+            let share = Share::record(|step| {
+                let outcome = self.network.episode(episode.images, step, |features| {
+                    self.config.loss(&self.shape, &self.particles, features, episode)
+                })?;
+                numbers = outcome.dhyper;
+                Ok((outcome.loss, None))
             })?;
-            report.add(outcome.loss, None, episodes.len());
-            let share = 1.0 / episodes.len() as f64;
-            gradient.iter_mut().zip(&outcome.dhyper).for_each(|(sum, g)| *sum += share * g);
+            Ok(Share { numbers, ..share })
+        };
+        episodes.iter().map(share).collect()
+    }
+
+    /// One step of backbone and particles on the mean loss of the episodes.
+    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
+        let mut gradient = vec![0.0; self.particles.len()];
+        let share = 1.0 / shares.len() as f64;
+        for episode in &shares {
+            gradient.iter_mut().zip(&episode.numbers).for_each(|(sum, g)| *sum += share * g);
         }
         if gradient.iter().any(|g| !g.is_finite()) {
+            let (mut report, count) = (StepReport::start(), shares.len());
+            shares.iter().for_each(|share| report.add(share.loss, None, count));
             return Ok(report);
         }
-        let report = report.take(&mut self.network, step, rates.network);
+        let report = StepReport::of_shares(&mut self.network, shares, rates.network)?;
         if report.taken {
             self.adam.step(&mut self.particles, &gradient, |_| rates.network.learning_rate);
         }

@@ -7,12 +7,12 @@ use crate::settings::Settings;
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
 use crate::shared::tensors::{one_hot, rows, scalar};
-use crate::{Episode, Images, Method, Prediction, Rates, Rows, Setup, StepReport, TaskRows};
+use crate::{Episode, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::{relu, sigmoid, softmax};
 use serde::{Deserialize, Serialize};
-use siskin_nn::{Head, Init, Network, Step, to_host};
+use siskin_nn::{Head, Init, Network, to_host};
 
 /// Cosines are in 0 to 1; this factor makes the softmax over them sharp.
 const SHARPNESS: f64 = 100.0;
@@ -173,27 +173,31 @@ impl MatchingNet {
 }
 
 impl Method for MatchingNet {
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
-        let mut step = Step::default();
-        let mut report = StepReport::start();
-        for episode in episodes {
-            let truth = episode.labels_of(episode.query);
-            let shown = episode.labels_of(episode.support);
-            let (loss, accuracy) = self.network.record(episode.images, &mut step, |body, images, pass| {
-                let features = body.features(images, pass)?;
-                let device = features.device();
-                let support = rows(&features, episode.support);
-                let query = rows(&features, episode.query);
-                let log_p =
-                    body.head.log_probabilities(support, one_hot(&shown, episode.way, &device), query);
-                let scores = Scores { values: to_host(log_p.clone().inner()).values, way: episode.way };
-                let loss = nll(log_p, &truth);
-                let value = scalar(&loss);
-                Ok::<_, crate::Error>((loss, (value, scores.accuracy(&truth))))
-            })?;
-            report.add(loss, Some(accuracy), episodes.len());
-        }
-        Ok(report.take(&mut self.network, step, rates.network))
+    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |episode: &Episode<'_>| {
+            Share::record(|step| {
+                let truth = episode.labels_of(episode.query);
+                let shown = episode.labels_of(episode.support);
+                let (loss, accuracy) = self.network.record(episode.images, step, |body, images, pass| {
+                    let features = body.features(images, pass)?;
+                    let device = features.device();
+                    let support = rows(&features, episode.support);
+                    let query = rows(&features, episode.query);
+                    let log_p =
+                        body.head.log_probabilities(support, one_hot(&shown, episode.way, &device), query);
+                    let scores = Scores { values: to_host(log_p.clone().inner()).values, way: episode.way };
+                    let loss = nll(log_p, &truth);
+                    let value = scalar(&loss);
+                    Ok::<_, crate::Error>((loss, (value, scores.accuracy(&truth))))
+                })?;
+                Ok((loss, Some(accuracy)))
+            })
+        };
+        episodes.iter().map(share).collect()
+    }
+
+    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
+        StepReport::of_shares(&mut self.network, shares, rates.network)
     }
 
     fn embed(&self, images: Images<'_>) -> Result<Rows> {

@@ -5,9 +5,11 @@ use crate::select;
 use crate::settings::Settings;
 use crate::shared::scores::{Scores, softmax_cross_entropy};
 use crate::shared::state::State;
-use crate::{Episode, Features, Images, Method, Prediction, Rates, Rows, Setup, StepReport, TaskRows};
+use crate::{
+    Episode, Features, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
+};
 use serde::{Deserialize, Serialize};
-use siskin_nn::{HeadLoss, Network, Step};
+use siskin_nn::{HeadLoss, Network};
 
 /// `[proto-net]` of a config file: there is nothing to choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -94,16 +96,20 @@ pub(crate) fn loss(features: &Features, episode: &Episode<'_>) -> HeadLoss {
 }
 
 impl Method for ProtoNet {
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
-        let mut step = Step::default();
-        let mut report = StepReport::start();
-        for episode in episodes {
-            let outcome = self.network.episode(episode.images, &mut step, |features| {
-                Ok::<_, crate::Error>(loss(features, episode))
-            })?;
-            report.add(outcome.loss, outcome.accuracy, episodes.len());
-        }
-        Ok(report.take(&mut self.network, step, rates.network))
+    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |episode: &Episode<'_>| {
+            Share::record(|step| {
+                let outcome = self.network.episode(episode.images, step, |features| {
+                    Ok::<_, crate::Error>(loss(features, episode))
+                })?;
+                Ok((outcome.loss, outcome.accuracy))
+            })
+        };
+        episodes.iter().map(share).collect()
+    }
+
+    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
+        StepReport::of_shares(&mut self.network, shares, rates.network)
     }
 
     fn embed(&self, images: Images<'_>) -> Result<Rows> {

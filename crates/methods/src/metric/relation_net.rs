@@ -8,14 +8,16 @@ use crate::settings::Settings;
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
 use crate::shared::tensors::{one_hot, rows, scalar};
-use crate::{Episode, Features, Images, Method, Prediction, Rates, Rows, Setup, StepReport, TaskRows};
+use crate::{
+    Episode, Features, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
+};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::{log_softmax, relu, sigmoid};
 use burn::tensor::module::max_pool2d;
 use burn::tensor::ops::MaxPoolOptions;
 use serde::{Deserialize, Serialize};
-use siskin_nn::{Architecture, BatchNorm, Engine, Head, Init, Network, Pass, Step, convolution, to_host};
+use siskin_nn::{Architecture, BatchNorm, Engine, Head, Init, Network, Pass, convolution, to_host};
 
 /// Units of the layer before the relation score.
 const HIDDEN: usize = 8;
@@ -246,24 +248,28 @@ impl RelationNet {
 }
 
 impl Method for RelationNet {
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
-        let mut step = Step::default();
-        let mut report = StepReport::start();
-        for episode in episodes {
-            let truth = episode.labels_of(episode.query);
-            let shown = episode.labels_of(episode.support);
-            let (loss, accuracy) = self.network.record(episode.images, &mut step, |body, images, pass| {
-                let features = body.features(images, pass)?;
-                let prototypes = prototypes(rows(&features, episode.support), &shown, episode.way);
-                let raw = body.head.raw(prototypes, rows(&features, episode.query), pass)?;
-                let scores = Scores { values: to_host(raw.clone().inner()).values, way: episode.way };
-                let loss = self.config.loss.of(raw, &truth);
-                let value = scalar(&loss);
-                Ok::<_, Error>((loss, (value, scores.accuracy(&truth))))
-            })?;
-            report.add(loss, Some(accuracy), episodes.len());
-        }
-        Ok(report.take(&mut self.network, step, rates.network))
+    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |episode: &Episode<'_>| {
+            Share::record(|step| {
+                let truth = episode.labels_of(episode.query);
+                let shown = episode.labels_of(episode.support);
+                let (loss, accuracy) = self.network.record(episode.images, step, |body, images, pass| {
+                    let features = body.features(images, pass)?;
+                    let prototypes = prototypes(rows(&features, episode.support), &shown, episode.way);
+                    let raw = body.head.raw(prototypes, rows(&features, episode.query), pass)?;
+                    let scores = Scores { values: to_host(raw.clone().inner()).values, way: episode.way };
+                    let loss = self.config.loss.of(raw, &truth);
+                    let value = scalar(&loss);
+                    Ok::<_, Error>((loss, (value, scores.accuracy(&truth))))
+                })?;
+                Ok((loss, Some(accuracy)))
+            })
+        };
+        episodes.iter().map(share).collect()
+    }
+
+    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
+        StepReport::of_shares(&mut self.network, shares, rates.network)
     }
 
     /// Flat maps.

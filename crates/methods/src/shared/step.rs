@@ -1,5 +1,7 @@
 //! One training step: its rates, what it did, and whether it is taken.
 
+use super::share::Share;
+use crate::error::Result;
 use siskin_nn::{Head, Network, Pace, Step};
 
 /// Learning rates of one step.
@@ -37,6 +39,18 @@ impl StepReport {
         if let Some(accuracy) = accuracy {
             self.accuracy = Some(self.accuracy.unwrap_or(0.0) + accuracy / count as f64);
         }
+    }
+
+    /// The step of a method that learns one network.
+    pub fn of_shares<H: Head>(
+        network: &mut Network<H>,
+        shares: Vec<Share>,
+        pace: Pace,
+    ) -> Result<StepReport> {
+        let (mut report, count) = (StepReport::start(), shares.len());
+        shares.iter().for_each(|share| report.add(share.loss, share.accuracy, count));
+        let step = network.step_of(shares.into_iter().flat_map(|share| share.parts))?;
+        Ok(report.take(network, step, pace))
     }
 
     /// Takes the step where loss and gradient are finite, else drops it, and says which.

@@ -6,12 +6,14 @@ use crate::shared::scores::Scores;
 use crate::shared::state::State;
 use crate::shared::tensors::{one_hot, scalar};
 use crate::transfer::support_fit::{Sgd, SupportClassifier, fit, orders};
-use crate::{Episode, Images, Method, Prediction, Rates, Rows, Setup, StepReport, TaskRows, TrainsOn};
+use crate::{
+    Episode, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows, TrainsOn,
+};
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
-use siskin_nn::{Head, Init, Network, Step, stream, to_host};
+use siskin_nn::{Head, Init, Network, stream, to_host};
 
 /// How an ordinary classifier of the base classes is trained: the settings of both methods that do it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -95,20 +97,24 @@ impl<H: BaseClassifier> Method for Pretrained<H> {
         TrainsOn::Batches { size: self.settings.batch_size }
     }
 
-    fn train_step(&mut self, batches: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
-        let mut step = Step::default();
-        let mut report = StepReport::start();
-        for batch in batches {
-            let (loss, accuracy) = self.network.record(batch.images, &mut step, |body, images, pass| {
-                let scores = body.head.scores(body.features(images, pass)?);
-                let host = Scores { values: to_host(scores.clone().inner()).values, way: batch.way };
-                let loss = cross_entropy(scores, batch.labels, self.settings.label_smoothing);
-                let value = scalar(&loss);
-                Ok::<_, crate::Error>((loss, (value, host.accuracy(batch.labels))))
-            })?;
-            report.add(loss, Some(accuracy), batches.len());
-        }
-        Ok(report.take(&mut self.network, step, rates.network))
+    fn shares(&self, batches: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |batch: &Episode<'_>| {
+            Share::record(|step| {
+                let (loss, accuracy) = self.network.record(batch.images, step, |body, images, pass| {
+                    let scores = body.head.scores(body.features(images, pass)?);
+                    let host = Scores { values: to_host(scores.clone().inner()).values, way: batch.way };
+                    let loss = cross_entropy(scores, batch.labels, self.settings.label_smoothing);
+                    let value = scalar(&loss);
+                    Ok::<_, crate::Error>((loss, (value, host.accuracy(batch.labels))))
+                })?;
+                Ok((loss, Some(accuracy)))
+            })
+        };
+        batches.iter().map(share).collect()
+    }
+
+    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
+        StepReport::of_shares(&mut self.network, shares, rates.network)
     }
 
     fn embed(&self, images: Images<'_>) -> Result<Rows> {

@@ -86,6 +86,28 @@ fn several_episodes_average_and_absorb_in_order() {
 }
 
 #[test]
+fn parts_that_were_sent_give_the_same_bits_as_one_pass_after_another() {
+    let pixels = [0.0, 0.3, 0.7].map(|add| pixels(SHAPE).iter().map(|p| p + add).collect::<Vec<f32>>());
+    let (mut here, mut mixed) = (small(1), small(1));
+    let mut step = Step::default();
+    let mut parts = Vec::new();
+    for (index, pixels) in pixels.iter().enumerate() {
+        let images = Images::new(pixels, SHAPE).unwrap();
+        here.episode(images, &mut step, half_square).unwrap();
+        let mut own = Step::default();
+        mixed.episode(images, &mut own, half_square).unwrap();
+        let part = StepPart::Recorded(own);
+        parts.push(if index == 1 { part } else { StepPart::Sent(part.into_sent()) });
+    }
+    let joined = mixed.step_of(parts).unwrap();
+    assert_eq!((joined.episodes(), joined.norm()), (3, step.norm()));
+    here.apply(step, 1e-3);
+    mixed.apply(joined, 1e-3);
+    assert_eq!(here.state(), mixed.state());
+    assert!(small(1).step_of([StepPart::Sent(SentPart::default())]).is_err(), "a part of another network");
+}
+
+#[test]
 fn a_failing_or_dropped_step_leaves_no_trace() {
     let network = small(1);
     let before = network.state();

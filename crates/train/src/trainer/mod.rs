@@ -21,11 +21,13 @@ use crate::error::{Error, Result};
 use crate::phase::{Phase, PhaseKind, StartFrom, phases};
 use crate::run_data::DataFacts;
 use crate::run_folder::RunFolder;
+use crate::team::{self, Team};
 use handover::handed_over;
 use record::Record;
 use siskin_methods::{Method, State};
 use siskin_model::seal;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// A run in progress.
@@ -38,6 +40,8 @@ pub struct Trainer {
     record: Record,
     /// When the newest checkpoint was written, or training began.
     saved: Instant,
+    /// Who shares the episodes.
+    team: Arc<dyn Team>,
 }
 
 impl Trainer {
@@ -78,7 +82,8 @@ impl Trainer {
         mut method: Box<dyn Method>,
     ) -> Result<Trainer> {
         let path = folder.newest();
-        let (mut position, mut state) = checkpoint::load(&path)?;
+        let bytes = team::from_first(team::current().as_ref(), || checkpoint::read(&path))?;
+        let (mut position, mut state) = checkpoint::parse(&path, &bytes)?;
         if position.data != data.hash {
             let (was, is) = (position.data, &data.hash);
             let why = format!("it was trained on data {was}, this is {is}: give the same data");
@@ -99,7 +104,8 @@ impl Trainer {
         average: Option<Average>,
     ) -> Result<Trainer> {
         let record = Record::open(&folder, position.metrics_bytes)?;
-        Ok(Trainer { phase, folder, method, average, position, record, saved: Instant::now() })
+        let (saved, team) = (Instant::now(), team::current());
+        Ok(Trainer { phase, folder, method, average, position, record, saved, team })
     }
 
     /// Goes on to the next phase: `method` is fresh and takes over what the phase before it learned.
@@ -126,8 +132,14 @@ impl Trainer {
 
     /// The model of the phase that `next` starts from.
     fn outcome(&self, next: &Phase) -> Result<State> {
-        if next.start == StartFrom::Best && self.folder.best().exists() {
-            let (position, state) = checkpoint::load(&self.folder.best())?;
+        let best = self.folder.best();
+        let bytes =
+            team::from_first(self.team.as_ref(), || match next.start == StartFrom::Best && best.exists() {
+                true => checkpoint::read(&best),
+                false => Ok(Vec::new()),
+            })?;
+        if !bytes.is_empty() {
+            let (position, state) = checkpoint::parse(&best, &bytes)?;
             if position.phase == self.position.phase {
                 return Ok(state);
             }
@@ -171,22 +183,37 @@ impl Trainer {
         self.position.best
     }
 
-    /// Trains to the end of the phase, or until `stop` is set; then the state is saved.
+    /// Trains to the end of the phase, or until `stop` is set; then the state is saved. It is saved too where another process
+    /// of the team is gone.
     pub fn run(
         &mut self,
         episodes: &mut dyn Episodes,
         stop: &AtomicBool,
         on: &mut dyn FnMut(&Event),
     ) -> Result<Outcome> {
+        let ended = self.work(episodes, stop, on);
+        if let Err(Error::RankLost) = ended {
+            // A step that is not taken changes nothing: this is the state before it.
+            self.save()?;
+        }
+        ended
+    }
+
+    fn work(
+        &mut self,
+        episodes: &mut dyn Episodes,
+        stop: &AtomicBool,
+        on: &mut dyn FnMut(&Event),
+    ) -> Result<Outcome> {
         while self.position.validation_due || !self.at_the_end() {
-            if stop.load(Ordering::Relaxed) {
+            if team::agree(self.team.as_ref(), stop)? {
                 self.save()?;
                 return Ok(Outcome::Stopped);
             }
             let first = self.position.episode;
             if !self.position.validation_due {
                 match self.phase.kind {
-                    PhaseKind::Train => self.step(episodes, on)?,
+                    PhaseKind::Train => self.step(episodes, stop, on)?,
                     PhaseKind::FitScalars => match self.fit(episodes, stop, on) {
                         Err(Error::Stopped) => continue,
                         done => done?,

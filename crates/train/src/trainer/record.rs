@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::events::EventWriter;
 use crate::run_folder::{Metrics, RunFolder};
+use crate::team;
 use serde::Serialize;
 
 /// A line of `metrics.jsonl`.
@@ -57,7 +58,12 @@ impl Serialize for Scalars<'_> {
 }
 
 /// Both files.
-pub(super) struct Record {
+pub(super) struct Record(
+    /// Nothing where another process of the team writes.
+    Option<Files>,
+);
+
+struct Files {
     metrics: Metrics,
     events: EventWriter,
 }
@@ -65,46 +71,52 @@ pub(super) struct Record {
 impl Record {
     /// Goes on after `bytes` of `metrics.jsonl`.
     pub fn open(folder: &RunFolder, bytes: u64) -> Result<Record> {
-        Ok(Record { metrics: Metrics::open(folder, bytes)?, events: EventWriter::create(folder.path())? })
+        if team::current().rank() > 0 {
+            return Ok(Record(None));
+        }
+        let (metrics, events) = (Metrics::open(folder, bytes)?, EventWriter::create(folder.path())?);
+        Ok(Record(Some(Files { metrics, events })))
     }
 
     /// A line of `metrics.jsonl` alone.
     pub fn line(&mut self, line: &Line<'_>) -> Result<()> {
-        self.metrics.write(line)
+        self.0.as_mut().map_or(Ok(()), |files| files.metrics.write(line))
     }
 
     /// A step or a fit: its line, and loss and scalars as curves.
     pub fn step(&mut self, line: &Line<'_>) -> Result<()> {
-        self.metrics.write(line)?;
+        let Some(Files { metrics, events }) = &mut self.0 else { return Ok(()) };
+        metrics.write(line)?;
         let (Line::Step { episode, loss, scalars, .. } | Line::Fit { episode, loss, scalars, .. }) = line
         else {
             return Ok(());
         };
-        self.events.scalar("train/loss", *episode, *loss)?;
+        events.scalar("train/loss", *episode, *loss)?;
         if let Line::Step { accuracy: Some(accuracy), .. } = line {
-            self.events.scalar("train/accuracy", *episode, *accuracy)?;
+            events.scalar("train/accuracy", *episode, *accuracy)?;
         }
         if let Line::Step { residual: Some(residual), .. } = line {
-            self.events.scalar("train/residual", *episode, *residual)?;
+            events.scalar("train/residual", *episode, *residual)?;
         }
         for (name, value) in scalars.0 {
-            self.events.scalar(&format!("hyper/{name}"), *episode, *value)?;
+            events.scalar(&format!("hyper/{name}"), *episode, *value)?;
         }
         Ok(())
     }
 
     /// A validation.
     pub fn validation(&mut self, line: &Line<'_>) -> Result<()> {
-        self.metrics.write(line)?;
+        let Some(Files { metrics, events }) = &mut self.0 else { return Ok(()) };
+        metrics.write(line)?;
         if let Line::Validation { episode, accuracy: Some(accuracy), nll: Some(nll), .. } = line {
-            self.events.scalar("validation/accuracy", *episode, *accuracy)?;
-            self.events.scalar("validation/nll", *episode, *nll)?;
+            events.scalar("validation/accuracy", *episode, *accuracy)?;
+            events.scalar("validation/nll", *episode, *nll)?;
         }
         Ok(())
     }
 
     /// Brings the lines to the disk and says how long they are.
     pub fn flush(&mut self) -> Result<u64> {
-        self.metrics.flush()
+        self.0.as_mut().map_or(Ok(0), |files| files.metrics.flush())
     }
 }

@@ -9,8 +9,12 @@ use crate::error::{Error, Result, io};
 use crate::phase::Phase;
 use crate::run_folder::RunFolder;
 use crate::schedule::rates;
+use crate::team::{self, Team};
 use serde::{Deserialize, Serialize};
-use siskin_methods::{Method, Rates, StepReport};
+use siskin_methods::message::{Reader, Writer};
+use siskin_methods::{Method, Place, Rates, Share, StepReport};
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 
 /// Steps with a non-finite gradient that may follow one another before training stops.
 const SKIPS_ALLOWED: u64 = 2;
@@ -42,23 +46,29 @@ impl Trainer {
         let (_, mut state) = checkpoint::load(&folder.diverged())?;
         saved_average(phase, &mut state, &method.state())?;
         method.load_state(&state)?;
+        let never = AtomicBool::new(false);
         let mut reports = Vec::new();
         let mut first = replay.first_episode;
         while first <= replay.last_episode {
             let count = phase.config.train.episodes_per_step.min(replay.last_episode + 1 - first);
             let rates = rates(&phase.config.train, first - phase.first);
-            reports.push((first, attempt(episodes, method.as_mut(), first..first + count, rates)?));
+            reports.push((first, attempt(episodes, method.as_mut(), first..first + count, rates, &never)?));
             first += count;
         }
         Ok(reports)
     }
 
-    pub(super) fn step(&mut self, episodes: &mut dyn Episodes, on: &mut dyn FnMut(&Event)) -> Result<()> {
+    pub(super) fn step(
+        &mut self,
+        episodes: &mut dyn Episodes,
+        stop: &AtomicBool,
+        on: &mut dyn FnMut(&Event),
+    ) -> Result<()> {
         let config = &self.phase.config.train;
         let first = self.position.episode;
         let count = config.episodes_per_step.min(self.phase.end() - first);
         let rates = rates(config, first - self.phase.first);
-        let report = attempt(episodes, self.method.as_mut(), first..first + count, rates)?;
+        let report = attempt(episodes, self.method.as_mut(), first..first + count, rates, stop)?;
         if report.taken {
             self.position.skipped_in_a_row = 0;
             if let Some(average) = &mut self.average {
@@ -115,18 +125,52 @@ impl Trainer {
     }
 }
 
-/// One optimiser step on these training episodes; one whose features are not finite counts as one whose gradient is not.
+/// One optimiser step on these training episodes, shared out among the team; one whose features are not finite counts as one
+/// whose gradient is not.
 fn attempt(
     episodes: &mut dyn Episodes,
     method: &mut dyn Method,
-    range: std::ops::Range<u64>,
+    range: Range<u64>,
     rates: Rates,
+    stop: &AtomicBool,
 ) -> Result<StepReport> {
-    let loaded = episodes.training(range.start, range.end - range.start)?;
-    let views = loaded.iter().map(|episode| episode.view()).collect::<Result<Vec<_>>>()?;
-    // Inside the pool, so that the Gaussian process uses its threads too.
-    match rayon::scope(|_| method.train_step(&views, rates)) {
+    let team = team::current();
+    let count = (range.end - range.start) as usize;
+    let own = team::own_part(team.as_ref(), count);
+    let mut work = || -> Result<Vec<Share>> {
+        if own.is_empty() {
+            return Ok(Vec::new());
+        }
+        let loaded = episodes.training(range.start + own.start as u64, own.len() as u64)?;
+        let views = loaded.iter().map(|episode| episode.view()).collect::<Result<Vec<_>>>()?;
+        // Inside the pool, so that the Gaussian process uses its threads too.
+        Ok(rayon::scope(|_| method.shares(&views, Place { first: own.start, count }))?)
+    };
+    let taken = all_shares(team.as_ref(), work(), stop)
+        .and_then(|shares| Ok(rayon::scope(|_| method.take(shares, rates))?));
+    match taken {
         Err(e) if e.is_not_finite() => Ok(StepReport { loss: f64::NAN, ..StepReport::start() }),
-        report => Ok(report?),
+        report => report,
     }
+}
+
+/// The shares of all episodes of a step, in their order.
+fn all_shares(team: &dyn Team, own: Result<Vec<Share>>, stop: &AtomicBool) -> Result<Vec<Share>> {
+    if team.size() == 1 {
+        return own;
+    }
+    let bytes = own.map(|shares| {
+        let mut out = Writer::default();
+        out.length(shares.len());
+        shares.into_iter().for_each(|share| out.bytes(&share.into_bytes()));
+        out.done()
+    });
+    let mut all = Vec::new();
+    for message in team::gather(team, bytes, stop)? {
+        let mut rest = Reader::new(&message);
+        for _ in 0..rest.length()? {
+            all.push(Share::from_bytes(rest.bytes()?)?);
+        }
+    }
+    Ok(all)
 }

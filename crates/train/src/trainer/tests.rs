@@ -3,8 +3,8 @@ use super::*;
 use crate::config::Select;
 use crate::episodes::{TrainingEpisode, Validation};
 use siskin_methods::{
-    Episode, FeatureEpisode, Features, Images, Notice, Prediction, Rates, Rows, ScalarFit, State, StepReport,
-    TaskRows,
+    Episode, FeatureEpisode, Features, Images, Notice, Place, Prediction, Rates, Rows, ScalarFit, Share,
+    State, StepReport, TaskRows,
 };
 use std::path::Path;
 
@@ -18,9 +18,18 @@ fn counter(x: f64) -> Box<Counter> {
     Box::new(Counter { x, bad: Vec::new() })
 }
 
+/// A share without a network.
+fn share(loss: f64) -> Share {
+    let (parts, numbers, carried) = (vec![], vec![], vec![]);
+    Share { loss, accuracy: None, residual: None, notice: None, parts, numbers, carried }
+}
+
 impl Method for Counter {
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> siskin_methods::Result<StepReport> {
-        let first = episodes[0].labels[0] as u64;
+    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> siskin_methods::Result<Vec<Share>> {
+        Ok(episodes.iter().map(|episode| share(episode.labels[0] as f64)).collect())
+    }
+    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> siskin_methods::Result<StepReport> {
+        let first = shares[0].loss as u64;
         if self.bad.contains(&first) {
             return Ok(StepReport { loss: f64::NAN, accuracy: None, taken: false, residual: None });
         }
@@ -382,7 +391,10 @@ fn the_best_is_chosen_by_accuracy_or_by_nll() {
 struct Dying(u64);
 
 impl Method for Dying {
-    fn train_step(&mut self, _: &[Episode<'_>], _: Rates) -> siskin_methods::Result<StepReport> {
+    fn shares(&self, _: &[Episode<'_>], _: Place) -> siskin_methods::Result<Vec<Share>> {
+        Ok(vec![share(1.0)])
+    }
+    fn take(&mut self, _: Vec<Share>, _: Rates) -> siskin_methods::Result<StepReport> {
         self.0 += 1;
         Ok(StepReport { loss: 1.0, accuracy: None, taken: true, residual: None })
     }

@@ -3,5 +3,6 @@
 mod cdkt;
 mod methods;
 mod phases;
+mod ranks;
 mod small;
 mod weights;

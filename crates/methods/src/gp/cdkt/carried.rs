@@ -35,6 +35,27 @@ impl Carried {
         self.carry = carry;
     }
 
+    /// Goes on as if so many episodes had come before.
+    pub fn skip(&mut self, episodes: u64) {
+        self.draws += episodes;
+    }
+
+    /// What the latest episode left: the number of classes, then mu and v, class by class.
+    pub fn changed(&self) -> Vec<f64> {
+        let Some(Carry { mu, v }) = &self.carry else { return vec![0.0] };
+        let columns = [mu, v].into_iter().flat_map(|m| (0..m.ncols()).flat_map(|j| m.col_as_slice(j)));
+        [mu.ncols() as f64].into_iter().chain(columns.copied()).collect()
+    }
+
+    /// After an episode that [`Carried::changed`] this.
+    pub fn take_over(&mut self, changed: &[f64]) -> Result<()> {
+        let (classes, rest) =
+            changed.split_first().ok_or_else(|| Error::State("nothing is carried".into()))?;
+        let (mu, v) = rest.split_at(rest.len() / 2);
+        self.advance(carry(mu, v, *classes as usize)?);
+        Ok(())
+    }
+
     /// Adds itself to a state.
     pub fn save(&self, state: &mut State) {
         let classes = self.carry.as_ref().map_or(0, |c| c.mu.ncols());
@@ -55,15 +76,17 @@ impl Carried {
             return Err(Error::State("`carried.position` has not two numbers".into()));
         };
         let (mu, v) = (state.f64s("carried.mu")?, state.f64s("carried.v")?);
-        let classes = classes as usize;
-        if mu.len() != v.len() || (classes > 0 && mu.len() % classes != 0) {
-            return Err(Error::State("`carried.mu` and `carried.v` differ in size".into()));
-        }
-        let table =
-            |x: &[f64]| Mat::from_fn(x.len() / classes, classes, |i, j| x[j * (x.len() / classes) + i]);
-        let carry = (classes > 0).then(|| Carry { mu: table(mu), v: table(v) });
-        Ok(Carried { carry, draws: draws as u64 })
+        Ok(Carried { carry: carry(mu, v, classes as usize)?, draws: draws as u64 })
     }
+}
+
+/// Marginals of so many classes, class by class; nothing of none.
+fn carry(mu: &[f64], v: &[f64], classes: usize) -> Result<Option<Carry>> {
+    if mu.len() != v.len() || (classes > 0 && mu.len() % classes != 0) {
+        return Err(Error::State("`carried.mu` and `carried.v` differ in size".into()));
+    }
+    let table = |x: &[f64]| Mat::from_fn(x.len() / classes, classes, |i, j| x[j * (x.len() / classes) + i]);
+    Ok((classes > 0).then(|| Carry { mu: table(mu), v: table(v) }))
 }
 
 #[cfg(test)]

@@ -200,6 +200,19 @@ impl GpHead for CdktHead {
         Ok(HeadLoss { loss: -answer.value / points, dfeatures, dhyper, accuracy: None })
     }
 
+    fn skip(&mut self, episodes: u64) {
+        self.carried.skip(episodes);
+    }
+
+    fn changed(&self) -> Vec<f64> {
+        self.carried.changed()
+    }
+
+    /// Where a step has several episodes, each starts from the marginals before the step, and those of the last are kept.
+    fn take_over(&mut self, changed: &[f64]) -> Result<()> {
+        self.carried.take_over(changed)
+    }
+
     fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let &TaskRows { labels, way, .. } = task;
         for (key, slots) in

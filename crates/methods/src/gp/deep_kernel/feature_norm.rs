@@ -25,6 +25,8 @@ pub(crate) struct FeatureNorm {
 pub(crate) struct Tape {
     standard: Features,
     root: Vec<f64>,
+    /// Mean, then unbiased variance, of the batch: what [`FeatureNorm::absorb`] takes.
+    pub batch: Vec<f64>,
 }
 
 /// Cotangents of features, weight and bias.
@@ -54,17 +56,31 @@ impl FeatureNorm {
         let root: Vec<f64> = var.iter().map(|v| (v + NORM_EPS).sqrt()).collect();
         let standard = map(x, |d, v| (v - mean[d]) / root[d]);
         let unbiased = n / (n - 1.0).max(1.0);
-        for d in 0..x.dim {
-            self.running_mean[d] += MOMENTUM * (mean[d] - self.running_mean[d]);
-            self.running_var[d] += MOMENTUM * (var[d] * unbiased - self.running_var[d]);
-        }
         let y = map(&standard, |d, v| self.weight[d] * v + self.bias[d]);
-        Ok((y, Tape { standard, root }))
+        let batch: Vec<f64> = mean.iter().copied().chain(var.iter().map(|v| v * unbiased)).collect();
+        self.absorb(&batch)?;
+        Ok((y, Tape { standard, root, batch }))
+    }
+
+    /// Takes the mean and the unbiased variance of a batch into the running ones.
+    pub fn absorb(&mut self, batch: &[f64]) -> Result<()> {
+        let dim = self.weight.len();
+        if batch.len() != 2 * dim {
+            return Err(Error::State(format!(
+                "statistics of {} features, this model has {dim}",
+                batch.len() / 2
+            )));
+        }
+        for d in 0..dim {
+            self.running_mean[d] += MOMENTUM * (batch[d] - self.running_mean[d]);
+            self.running_var[d] += MOMENTUM * (batch[dim + d] - self.running_var[d]);
+        }
+        Ok(())
     }
 
     /// `dx = weight / root (dy - mean dy - s mean(s dy))`, `dweight = sum s dy`, `dbias = sum dy` with `s` the standardised x.
     pub fn back(&self, tape: &Tape, dy: Vec<f64>) -> NormGradient {
-        let Tape { standard, root } = tape;
+        let Tape { standard, root, .. } = tape;
         let n = standard.rows as f64;
         let dy = Features { values: dy, rows: standard.rows, dim: standard.dim };
         let bias: Vec<f64> = columns(&dy, |_, v| v).collect();

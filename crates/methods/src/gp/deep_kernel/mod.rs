@@ -22,11 +22,11 @@ use crate::shared::adam::ScalarAdam;
 use crate::shared::notice;
 use crate::shared::state::State;
 use crate::{
-    Episode, FeatureEpisode, Features, GaussianProcess, Images, Method, Notice, Prediction, Rates, Rows,
-    ScalarFit, Setup, StepReport, TaskRows,
+    Episode, FeatureEpisode, Features, GaussianProcess, Images, Method, Notice, Place, Prediction, Rates,
+    Rows, ScalarFit, Setup, Share, StepReport, TaskRows,
 };
 use serde::{Deserialize, Serialize};
-use siskin_nn::{HeadLoss, Network, Step};
+use siskin_nn::{HeadLoss, Network, Step, StepPart};
 
 /// Whether the classes share a hyperparameter: an output scale, a kernel's shapes, a prior mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,9 +108,22 @@ pub trait GpHead: Clone + Send + Sync {
 
     /// The loss of a training episode with its gradients.
     ///
-    /// What an episode changes besides (running statistics, the place in a random stream, a warm start) changes here;
-    /// it is kept if the step is taken.
+    /// What an episode changes besides (running statistics, the place in a random stream, a warm start) changes here, and
+    /// is then told by [`GpHead::changed`].
     fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss>;
+
+    /// Goes on in its random stream as if so many episodes had come before, those of the same step.
+    fn skip(&mut self, _episodes: u64) {}
+
+    /// What the episode of the latest [`GpHead::loss`] changed besides.
+    fn changed(&self) -> Vec<f64> {
+        Vec::new()
+    }
+
+    /// Takes over what an episode [`GpHead::changed`]: that of each episode of a step that is taken, in their order.
+    fn take_over(&mut self, _changed: &[f64]) -> Result<()> {
+        Ok(())
+    }
 
     /// Features of the network as they are at test.
     fn embed(&self, features: Features) -> Result<Features> {
@@ -194,23 +207,35 @@ fn worst(a: Option<Residual>, b: Option<Residual>) -> Option<Residual> {
 }
 
 impl<H: GpHead> Method for DeepKernel<H> {
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
-        let mut step = Step::default();
-        let mut head = self.head.clone();
-        let (mut loss, mut gradient) = (0.0_f64, vec![0.0_f64; self.learned.len()]);
-        let share = 1.0 / episodes.len() as f64;
-        (self.notice, self.residual) = (None, None);
-        for episode in episodes {
-            let mut seen = None;
+    fn shares(&self, episodes: &[Episode<'_>], place: Place) -> Result<Vec<Share>> {
+        let share = |(index, episode): (usize, &Episode<'_>)| {
+            let (mut head, mut step, mut notice) = (self.head.clone(), Step::default(), None);
+            head.skip((place.first + index) as u64);
             let outcome = self.network.episode(episode.images, &mut step, |features| {
-                seen = head.notice(features)?;
+                notice = head.notice(features)?;
                 head.loss(features, episode)
             })?;
-            self.notice = self.notice.or(seen);
-            self.residual = worst(self.residual, head.residual());
-            loss += share * outcome.loss;
-            gradient.iter_mut().zip(&outcome.dhyper).for_each(|(sum, g)| *sum += share * g);
+            // The accuracy would take an inference of its own, given the support alone.
+            let share = Share::of_network(outcome.loss, None, StepPart::Recorded(step));
+            let (residual, carried) = (head.residual(), head.changed());
+            Ok(Share { numbers: outcome.dhyper, carried, residual, notice, ..share })
+        };
+        episodes.iter().enumerate().map(share).collect()
+    }
+
+    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
+        let mut head = self.head.clone();
+        let (mut loss, mut gradient) = (0.0_f64, vec![0.0_f64; self.learned.len()]);
+        let share = 1.0 / shares.len() as f64;
+        (self.notice, self.residual) = (None, None);
+        for episode in &shares {
+            self.notice = self.notice.or(episode.notice);
+            self.residual = worst(self.residual, episode.residual);
+            loss += share * episode.loss;
+            gradient.iter_mut().zip(&episode.numbers).for_each(|(sum, g)| *sum += share * g);
+            head.take_over(&episode.carried)?;
         }
+        let step = self.network.step_of(shares.into_iter().flat_map(|share| share.parts))?;
         let taken = loss.is_finite() && step.non_finite() == 0 && gradient.iter().all(|g| g.is_finite());
         if taken {
             let every = head.fresh_adam_every();
@@ -224,7 +249,6 @@ impl<H: GpHead> Method for DeepKernel<H> {
             self.put(head, learned);
         }
         let residual = self.residual.map(|residual| residual.value);
-        // The accuracy would take an inference of its own, given the support alone.
         Ok(StepReport { loss, accuracy: None, taken, residual })
     }
 

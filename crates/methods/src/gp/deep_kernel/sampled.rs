@@ -146,6 +146,15 @@ impl GpHead for SampledHead {
         Ok(HeadLoss { loss: scale * answer.value, dfeatures, dhyper, accuracy: None })
     }
 
+    fn skip(&mut self, episodes: u64) {
+        self.episodes += episodes;
+    }
+
+    fn take_over(&mut self, _: &[f64]) -> Result<()> {
+        self.episodes += 1;
+        Ok(())
+    }
+
     /// The random numbers belong to the support: the same episode is always answered in the same way.
     fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let &TaskRows { labels, way, .. } = task;
