@@ -32,6 +32,10 @@ pub struct TaskCalibration {
     pub left_out: Option<LeftOut>,
     /// Whether the examples are of another kind than the model's training images.
     pub other_kind: bool,
+    /// Without validation classes: the score of "none of these", as weights of facts. Tasks from before it was kept have none, and mean the
+    /// distance to the nearest example.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strangeness: Vec<(String, f64)>,
 }
 
 /// Examples of a task, each predicted without its fold, which has one example of each class.
@@ -67,6 +71,7 @@ impl TaskCalibration {
             validation: None,
             left_out: None,
             other_kind: false,
+            strangeness: Vec::new(),
         }
     }
 
@@ -80,7 +85,17 @@ impl TaskCalibration {
         let validation = card.and_then(|card| card.nearest(classes, shot)).cloned();
         let of_shape = validation.as_ref().and_then(|shape| shape.temperature);
         let temperature = of_shape.or(card.map(|card| card.temperature)).unwrap_or(1.0);
-        let mut found = TaskCalibration { temperature, validation, other_kind, ..TaskCalibration::nothing() };
+        let strangeness = match &validation {
+            None => UNKNOWN.map(|(name, weight)| (name.into(), weight)).to_vec(),
+            Some(_) => Vec::new(),
+        };
+        let mut found = TaskCalibration {
+            temperature,
+            validation,
+            other_kind,
+            strangeness,
+            ..TaskCalibration::nothing()
+        };
         let expected = if other_kind { Expected::OTHER_KIND } else { Expected::USUAL };
         let Some(HeldOut { raw, labels }) = held else {
             found.caution = caution(&Known { probabilities: &[], labels: &[], classes }, expected);
@@ -108,7 +123,8 @@ impl TaskCalibration {
     fn weights(&self) -> Result<Facts> {
         match &self.validation {
             Some(shape) => weights(&shape.novelty.weights),
-            None => weights(&UNKNOWN.map(|(name, weight)| (name.into(), weight))),
+            None if self.strangeness.is_empty() => weights(&[("distance".into(), 1.0)]),
+            None => weights(&self.strangeness),
         }
     }
 

@@ -105,6 +105,11 @@ impl Looks {
         })
     }
 
+    /// The place of the first model whose training images (none where a card does not say) are of the kind of these.
+    pub(crate) fn first_that_suits(models: &[Option<Looks>], looks: &[Look]) -> Option<usize> {
+        models.iter().position(|of| of.is_some_and(|of| of.mismatch(looks).is_none()))
+    }
+
     /// Whether a person's images are of another kind: at least half of them, where training had one kind only.
     pub fn mismatch<'a>(&self, looks: impl IntoIterator<Item = &'a Look>) -> Option<Mismatch> {
         let trained_on_photos = match self.photos {
@@ -241,6 +246,10 @@ mod tests {
         );
         assert_eq!(of_photos.mismatch(&[photo]), None);
         assert_eq!(Looks::of(&[drawing, photo]).unwrap().mismatch(&[photo]), None, "it has seen both");
+        let models = [None, Some(of_drawings), Some(of_photos)];
+        assert_eq!(Looks::first_that_suits(&models, &[drawing, drawing, photo]), Some(1));
+        assert_eq!(Looks::first_that_suits(&models, &[drawing, photo, photo]), Some(2));
+        assert_eq!(Looks::first_that_suits(&models[..2], &[photo]), None);
         assert_eq!((Looks::of(&[]), of_photos.mismatch(&[])), (None, None));
     }
 }

@@ -8,7 +8,7 @@ use crate::file;
 use crate::foreign::{ForeignNetwork, ForeignSpec, NetworkRef, Registry};
 use crate::kept_card;
 use crate::legacy::spec_of_config;
-use crate::look::{Look, Mismatch};
+use crate::look::{Look, Looks, Mismatch};
 use crate::seal;
 use crate::spec::ModelSpec;
 use crate::tensors::{decode, encode};
@@ -316,20 +316,14 @@ impl Model {
     /// The embedded model for images that look so: the first that has seen such a kind, else the first of all. With it, where there was a choice,
     /// what it was made by.
     pub fn embedded_for(looks: &[Look]) -> Result<(Model, Option<String>)> {
-        let first = Model::open(EMBEDDED[0].0)?;
-        if EMBEDDED.len() == 1 || looks.is_empty() {
-            return Ok((first, None));
+        let mut models =
+            EMBEDDED.iter().map(|(name, _)| Model::open(name)).collect::<Result<Vec<Model>>>()?;
+        if models.len() == 1 || looks.is_empty() {
+            return Ok((models.swap_remove(0), None));
         }
         let photos = looks.iter().filter(|look| look.is_photo()).count();
-        let mut chosen = Some(first);
-        for (name, _) in EMBEDDED {
-            let model = Model::open(name)?;
-            if model.mismatch(looks).is_none() {
-                chosen = Some(model);
-                break;
-            }
-        }
-        let model = chosen.map_or_else(|| Model::open(EMBEDDED[0].0), Ok)?;
+        let seen: Vec<Option<Looks>> = models.iter().map(|model| model.card().ok()?.looks).collect();
+        let model = models.swap_remove(Looks::first_that_suits(&seen, looks).unwrap_or(0));
         let kind = match 2 * photos >= looks.len() {
             true => format!("{photos} of {} images that were looked at look like photos", looks.len()),
             false => {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Bytes of memory.
 pub const MEMORY: u64 = 4 << 30;
 /// Seconds of processor time.
-pub const SECONDS: u64 = 120;
+pub const SECONDS: u64 = 60;
 
 /// What the one who asked is told, as JSON.
 #[derive(Serialize, Deserialize)]

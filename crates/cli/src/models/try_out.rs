@@ -37,14 +37,16 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     for (i, name) in names.iter().enumerate().take(SHOWN) {
         let norm = row(&features, i).iter().map(|v| v * v).sum::<f64>().sqrt();
         match nearest[i] {
-            Some((other, cosine)) => say!("  {name}  {norm:.3}  {}  {cosine:.3}", names[other]),
-            None => say!("  {name}  {norm:.3}"),
+            Some((other, cosine)) => {
+                say!("  {}  {norm:.3}  {}  {cosine:.3}", short(name), short(&names[other]));
+            }
+            None => say!("  {}  {norm:.3}", short(name)),
         }
     }
     if names.len() > SHOWN {
         say!("  and {} more", names.len() - SHOWN);
     }
-    say!("{}", verdict(&names, &nearest));
+    say!("{}", verdict(&names, &features));
     if args.presets {
         beside(&registry, &args, &names)?;
     }
@@ -59,7 +61,7 @@ fn beside(registry: &Registry, args: &Args, names: &[String]) -> anyhow::Result<
         let size = network.spec().preprocessing.size;
         let model = Model::of_network(&args.name, network.with_preprocessing(preset.preprocessing(size)));
         let said = match embedded(&model, &args.images) {
-            Ok((_, features)) => verdict(names, &nearest(&features)),
+            Ok((_, features)) => verdict(names, &features),
             Err(why) => format!("{why}"),
         };
         say!("  {preset_name:18} {said}");
@@ -104,8 +106,16 @@ fn nearest(features: &Features) -> Vec<Option<(usize, f64)>> {
     (0..unit.rows).map(best).collect()
 }
 
-/// How many nearest images lie in the same folder.
-fn verdict(names: &[String], nearest: &[Option<(usize, f64)>]) -> String {
+/// The last folder and the name of a file.
+fn short(path: &str) -> String {
+    let parts: Vec<_> = Path::new(path).components().rev().take(2).collect();
+    parts.into_iter().rev().collect::<PathBuf>().display().to_string()
+}
+
+/// How many nearest images lie in the same folder, and how often one of the same folder is nearer than one of another: the first is for people,
+/// the second tells presets apart that are nearly alike.
+fn verdict(names: &[String], features: &Features) -> String {
+    let nearest = nearest(features);
     let folder = |i: usize| Path::new(&names[i]).parent().map(Path::to_path_buf);
     let mut folders: Vec<_> = (0..names.len()).map(folder).collect();
     folders.sort();
@@ -115,5 +125,24 @@ fn verdict(names: &[String], nearest: &[Option<(usize, f64)>]) -> String {
     }
     let hits =
         nearest.iter().enumerate().filter(|(i, near)| near.is_some_and(|(j, _)| folder(*i) == folder(j)));
-    format!("{} of {} nearest images lie in the same folder", hits.count(), names.len())
+    let hits = hits.count();
+    let mut unit = features.clone();
+    siskin_adapt::unit(&mut unit);
+    let cosine =
+        |i: usize, j: usize| row(&unit, i).iter().zip(row(&unit, j)).map(|(a, b)| a * b).sum::<f64>();
+    let (mut nearer, mut compared) = (0usize, 0usize);
+    for i in 0..names.len() {
+        let of = |same: bool| (0..names.len()).filter(move |&j| j != i && (folder(i) == folder(j)) == same);
+        let others: Vec<f64> = of(false).map(|j| cosine(i, j)).collect();
+        for same in of(true).map(|j| cosine(i, j)) {
+            nearer += others.iter().filter(|other| same > **other).count();
+            compared += others.len();
+        }
+    }
+    let share = 100.0 * nearer as f64 / compared.max(1) as f64;
+    let all = names.len();
+    format!(
+        "{hits} of {all} nearest images lie in the same folder; images of the same folder are nearer than others in {share:.1} % of \
+         comparisons"
+    )
 }
