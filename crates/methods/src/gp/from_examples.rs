@@ -3,7 +3,9 @@
 
 use crate::error::{Error, Result};
 use crate::gp::deep_kernel::{matrix, row_major};
-use crate::{Episode, Features, Images, Method, Prediction, Rates, Rows, State, StepReport, TaskRows};
+use crate::{
+    Episode, Features, Images, Method, Place, Prediction, Rates, Rows, Share, State, StepReport, TaskRows,
+};
 use siskin_gp::classifier::{Expected, GpClassifier};
 
 /// What is expected of temperature and spread on features of length 1, chosen on base classes of CUB and mini-ImageNet with features of an
@@ -26,8 +28,12 @@ impl FromExamples {
 }
 
 impl Method for FromExamples {
-    fn train_step(&mut self, _episodes: &[Episode<'_>], _rates: Rates) -> Result<StepReport> {
-        Err(Error::Settings("a head that is learned from the examples of each task is not trained".into()))
+    fn shares(&self, _episodes: &[Episode<'_>], _place: Place) -> Result<Vec<Share>> {
+        Err(not_trained())
+    }
+
+    fn take(&mut self, _shares: Vec<Share>, _rates: Rates) -> Result<StepReport> {
+        Err(not_trained())
     }
 
     fn embed(&self, images: Images<'_>) -> Result<Rows> {
@@ -50,4 +56,8 @@ impl Method for FromExamples {
     fn load_state(&mut self, _state: &State) -> Result<()> {
         Ok(())
     }
+}
+
+fn not_trained() -> Error {
+    Error::Settings("a head that is learned from the examples of each task is not trained".into())
 }
