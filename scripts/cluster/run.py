@@ -151,7 +151,7 @@ class Slurm:
             "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\n"
             "SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nSwitchType=switch/none\nMpiDefault=none\n"
             "ReturnToService=2\nSlurmdTimeout=30\nKillWait=5\nSchedulerParameters=batch_sched_delay=0,sched_interval=5\n"
-            "MailProg=/bin/true\nCommunicationParameters=NoInAddrAny\n"
+            "MailProg=/bin/true\n"
             f"NodeName={host} NodeAddr=127.0.0.1 CPUs={max(2, os.cpu_count())} State=UNKNOWN\n"
             f"PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP\n"
         )
@@ -212,7 +212,7 @@ def hyperqueue(place):
                 folder.mkdir()
                 # Server and worker are one process in the Python package.
                 server = subprocess.Popen([sys.executable, "-c", HQ, str(folder)], stdout=subprocess.PIPE, text=True)
-                check(server.stdout.readline() == "ready\n", "HyperQueue did not start; pip install hyperqueue")
+                check("ready\n" in iter(server.stdout.readline, ""), "HyperQueue did not start; pip install hyperqueue")
                 env["HQ_SERVER_DIR"] = str(folder)
             done = place.call("sweep", "grid.toml", "--out", "hq-runs", "--engine", "hyperqueue", env=env)
             print("  " + done.stdout.strip().replace("\n", "\n  "))
@@ -297,9 +297,9 @@ def main():
     siskin = pathlib.Path(args.siskin).resolve()
     check(siskin.exists(), f"{siskin} is not there: cargo build --release --features mpi")
     if os.environ.get("SISKIN_CLUSTER_NAMESPACE") != "yes":
-        # No other network than the loopback of a namespace of its own.
+        # No other network than the loopback of a namespace of its own. Slurm asks for an address beside 127.0.0.1 before it listens.
         env = dict(os.environ, SISKIN_CLUSTER_NAMESPACE="yes")
-        inside = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, *sys.argv]
+        inside = ["unshare", "--net", "sh", "-c", 'ip link set lo up && ip addr add 10.99.0.1/32 dev lo && exec "$@"', "sh", sys.executable, *sys.argv]
         os.execvpe("unshare", inside, env)
     failed = 0
     with tempfile.TemporaryDirectory(prefix="siskin-cluster-") as folder:

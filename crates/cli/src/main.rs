@@ -32,6 +32,7 @@ mod test;
 mod train;
 mod training_bar;
 mod trust;
+mod watch;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -68,6 +69,8 @@ enum Command {
     Methods,
     /// Meta-train a model by a config file.
     Train(train::Args),
+    /// Say how far a training is, by what it has written so far.
+    Watch(watch::Args),
     /// Measure the accuracy of a trained model on episodes of unseen classes.
     Test(test::Args),
     /// Measure and tune the calibration of a trained model.
@@ -147,6 +150,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Data(args)) => data::run(args),
         Some(Command::Methods) => methods::run(),
         Some(Command::Train(args)) => train::run(args),
+        Some(Command::Watch(args)) => watch::run(&args),
         Some(Command::Test(args)) => test::run(args),
         Some(Command::Calibrate(args)) => calibrate::run(args),
         Some(Command::Compare(args)) => compare::run(args),

@@ -4,14 +4,17 @@ use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
 use crate::model::tell_notice;
 use crate::training_bar::TrainingBar;
+use crate::watch::human;
 use anyhow::Context;
 use siskin_data::shell::quoted;
 use siskin_methods::MethodName;
 use siskin_train::checkpoint::Best;
 use siskin_train::config::Config;
+use siskin_train::reproduce::{PhaseCost, predict};
 use siskin_train::run::Run;
 use siskin_train::trainer::Outcome;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Arguments of `siskin train`.
 #[derive(clap::Args)]
@@ -19,6 +22,7 @@ use std::path::PathBuf;
   siskin train configs/omniglot-1shot.toml --out runs/omniglot
   siskin train configs/omniglot-1shot.toml --set train.episodes=500 --set cdkt.objective=elbo --set cdkt.inference=joint
   siskin train configs/omniglot-1shot.toml --method proto-net
+  siskin train configs/omniglot-1shot.toml --plan    how long it would take, and how much memory
   siskin train --resume runs/omniglot
   siskin train --replay runs/omniglot      the steps that made a run stop with non-finite gradients, once more
 
@@ -43,6 +47,9 @@ pub struct Args {
     /// Take the steps again that stopped the run in this folder with non-finite gradients; nothing is written.
     #[arg(long, value_name = "FOLDER", conflicts_with = "resume")]
     replay: Option<PathBuf>,
+    /// Say how long the training would take on this machine and how much memory, and stop: a few episodes are timed.
+    #[arg(long, conflicts_with_all = ["resume", "replay", "out"])]
+    plan: bool,
     #[command(flatten)]
     compute: ComputeArgs,
     #[command(flatten)]
@@ -51,6 +58,11 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> anyhow::Result<()> {
+    if let (true, Some(path)) = (args.plan, &args.config) {
+        let mut config = Config::load_by(path, &args.set, args.method)?;
+        args.compute.apply(&mut config);
+        return plan(&config);
+    }
     if let Some(folder) = &args.replay {
         let steps =
             args.read.with_opener(args.read.on_bad(), |opener| anyhow::Ok(Run::replay(folder, opener)?))?;
@@ -111,6 +123,45 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a training by `config` would take.
+fn plan(config: &Config) -> anyhow::Result<()> {
+    let costs = predict(config)?;
+    let hours = |seconds: f64| human(Duration::from_secs_f64(seconds));
+    let mut sum = (0, 0.0, 0.0);
+    for PhaseCost { name, timing, cost } in &costs {
+        let name = name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+        let each = 1e3 * timing.wall.train;
+        say!(
+            "{name}{} episodes of {each:.1} ms: {}, CPU time {}",
+            cost.episodes,
+            hours(cost.wall),
+            hours(cost.cpu)
+        );
+        sum = (sum.0 + cost.episodes, sum.1 + cost.wall, sum.2 + cost.cpu);
+    }
+    let threads = rayon::current_num_threads();
+    say!(
+        "In all {} episodes: about {} on {threads} threads of this machine as busy as it is now, CPU time {}; validations, tuning and \
+         test are in it, fits of scalars are not.",
+        sum.0,
+        hours(sum.1),
+        hours(sum.2)
+    );
+    if let Some(mib) = peak_mib() {
+        say!(
+            "Memory: about {mib:.0} MiB, as measured on drawn images of this size; files of images are mapped, not loaded."
+        );
+    }
+    Ok(())
+}
+
+/// The most memory that this process had at a time, in MiB, where the system tells.
+fn peak_mib() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.split_whitespace().next()?.parse::<f64>().ok()? / 1024.0)
 }
 
 /// Trains to the end or to a signal, with a progress bar.

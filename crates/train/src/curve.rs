@@ -20,7 +20,9 @@ impl Curve {
         let path = folder.join("metrics.jsonl");
         let text = std::fs::read_to_string(&path).map_err(io("read", &path))?;
         let mut curve = Curve::default();
-        for line in text.lines() {
+        // A run that goes on may have written a part of its last line.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        for line in whole.lines() {
             let line: serde_json::Value = serde_json::from_str(line)
                 .map_err(|e| Error::Run(format!("{} has a damaged line: {e}", path.display())))?;
             let point = |key: &str| Some((line["episode"].as_f64()?, line[key].as_f64()?));

@@ -3,8 +3,10 @@
 use super::plan::{Plan, PlannedRun};
 use super::scenario::images;
 use super::state::State;
-use crate::config::Config;
+use crate::compare::same_test;
+use crate::config::{Config, TestConfig};
 use crate::error::Result;
+use crate::phase::{Phase, PhaseKind, phases};
 use crate::run::device;
 use crate::schedule::rates;
 use crate::synthetic::Drawn;
@@ -77,29 +79,59 @@ impl Plan {
 
     /// What is left of a run, by a timing of its config.
     pub fn cost(&self, run: &PlannedRun, timing: &Timing) -> Result<Cost> {
-        let (config, episodes) = (&run.config, self.episodes_left(run)?);
-        let (train, e) = (&config.train, &config.episode);
-        let begin = (train.episodes - episodes.min(train.episodes)).max(train.validate_from);
-        let validations = match train.validate_every() {
-            0 => 0,
-            every => train.episodes / every - (begin / every).min(train.episodes / every),
-        };
-        let (val_images, test_images) = images(config.data.transfer.as_deref().unwrap_or(&config.data.train))
-            .unwrap_or((u64::MAX, u64::MAX));
-        let test = run.test()?;
-        let each = test.way.unwrap_or(e.way) * (test.shot.unwrap_or(e.shot) + test.query);
-        let seconds = |times: &Times| {
-            let answers = |episodes: u64, images_of_each: usize, most: u64| {
-                let images = (episodes * images_of_each as u64).min(most);
-                episodes as f64 * times.predict + images as f64 * times.embed
-            };
-            let validation = answers(train.validate_episodes, e.way * (e.shot + e.query), val_images);
-            let tuning = answers(test.episodes, each, val_images);
-            let tests = answers(test.groups * test.episodes, each, test_images);
-            episodes as f64 * times.train + validations as f64 * validation + tuning + tests
-        };
-        Ok(Cost { episodes, wall: seconds(&timing.wall), cpu: seconds(&timing.cpu) })
+        cost(&run.config, self.episodes_left(run)?, &run.test()?, timing)
     }
+}
+
+/// What is left of a training and its test by `config`, where so many episodes are left.
+fn cost(config: &Config, episodes: u64, test: &TestConfig, timing: &Timing) -> Result<Cost> {
+    let (train, e) = (&config.train, &config.episode);
+    let begin = (train.episodes - episodes.min(train.episodes)).max(train.validate_from);
+    let validations = match train.validate_every() {
+        0 => 0,
+        every => train.episodes / every - (begin / every).min(train.episodes / every),
+    };
+    let (val_images, test_images) =
+        images(config.data.transfer.as_deref().unwrap_or(&config.data.train)).unwrap_or((u64::MAX, u64::MAX));
+    let each = test.way.unwrap_or(e.way) * (test.shot.unwrap_or(e.shot) + test.query);
+    let seconds = |times: &Times| {
+        let answers = |episodes: u64, images_of_each: usize, most: u64| {
+            let images = (episodes * images_of_each as u64).min(most);
+            episodes as f64 * times.predict + images as f64 * times.embed
+        };
+        let validation = answers(train.validate_episodes, e.way * (e.shot + e.query), val_images);
+        let tuning = answers(test.episodes, each, val_images);
+        let tests = answers(test.groups * test.episodes, each, test_images);
+        episodes as f64 * times.train + validations as f64 * validation + tuning + tests
+    };
+    Ok(Cost { episodes, wall: seconds(&timing.wall), cpu: seconds(&timing.cpu) })
+}
+
+/// One phase of a training before it starts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhaseCost {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// How long an episode takes.
+    pub timing: Timing,
+    /// What the phase takes.
+    pub cost: Cost,
+}
+
+/// What a training by `config` takes on this machine, phase by phase, and its test with the last one. Fits of scalars are not
+/// timed and not listed.
+pub fn predict(config: &Config) -> Result<Vec<PhaseCost>> {
+    let all = phases(config)?;
+    let trained: Vec<&Phase> = all.iter().filter(|phase| phase.kind == PhaseKind::Train).collect();
+    let test = same_test(config)?;
+    let none = TestConfig { groups: 0, episodes: 0, ..test.clone() };
+    let of = |(index, phase): (usize, &&Phase)| {
+        let timing = Timing::of(&phase.config)?;
+        let test = if index + 1 == trained.len() { &test } else { &none };
+        let cost = cost(&phase.config, phase.length(), test, &timing)?;
+        Ok(PhaseCost { name: phase.name.clone(), timing, cost })
+    };
+    trained.iter().enumerate().map(of).collect()
 }
 
 /// The time of `work`: of the first round where it is long, else the shorter of two more; divided by `parts`.

@@ -17,7 +17,7 @@ mod scenario;
 mod state;
 mod table;
 
-pub use cost::{Cost, Times, Timing};
+pub use cost::{Cost, PhaseCost, Times, Timing, predict};
 pub use generate::{PaperConfig, configs};
 pub use paper::{Cell, Column, Measure, PaperRow, PaperTable, table, tables};
 pub use plan::{Plan, PlanOptions, PlannedRun, shell_word};

@@ -103,7 +103,7 @@ impl Trainer {
         method: Box<dyn Method>,
         average: Option<Average>,
     ) -> Result<Trainer> {
-        let record = Record::open(&folder, position.metrics_bytes)?;
+        let record = Record::open(&folder, position.metrics_bytes, phase.length())?;
         let (saved, team) = (Instant::now(), team::current());
         Ok(Trainer { phase, folder, method, average, position, record, saved, team })
     }

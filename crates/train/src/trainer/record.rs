@@ -66,16 +66,24 @@ pub(super) struct Record(
 struct Files {
     metrics: Metrics,
     events: EventWriter,
+    /// Episodes between two points of a curve for TensorBoard.
+    stride: u64,
+    /// The episode of the latest point.
+    latest: u64,
 }
 
+/// Points of a curve for TensorBoard, at most: more cannot be seen, and the file of a long run stays small.
+const MOST_POINTS: u64 = 10_000;
+
 impl Record {
-    /// Goes on after `bytes` of `metrics.jsonl`.
-    pub fn open(folder: &RunFolder, bytes: u64) -> Result<Record> {
+    /// Goes on after `bytes` of `metrics.jsonl`. `episodes`: those of the phase.
+    pub fn open(folder: &RunFolder, bytes: u64, episodes: u64) -> Result<Record> {
         if team::current().rank() > 0 {
             return Ok(Record(None));
         }
         let (metrics, events) = (Metrics::open(folder, bytes)?, EventWriter::create(folder.path())?);
-        Ok(Record(Some(Files { metrics, events })))
+        let stride = episodes.div_ceil(MOST_POINTS).max(1);
+        Ok(Record(Some(Files { metrics, events, stride, latest: 0 })))
     }
 
     /// A line of `metrics.jsonl` alone.
@@ -85,12 +93,16 @@ impl Record {
 
     /// A step or a fit: its line, and loss and scalars as curves.
     pub fn step(&mut self, line: &Line<'_>) -> Result<()> {
-        let Some(Files { metrics, events }) = &mut self.0 else { return Ok(()) };
+        let Some(Files { metrics, events, stride, latest }) = &mut self.0 else { return Ok(()) };
         metrics.write(line)?;
         let (Line::Step { episode, loss, scalars, .. } | Line::Fit { episode, loss, scalars, .. }) = line
         else {
             return Ok(());
         };
+        if *episode / *stride == *latest / *stride && matches!(line, Line::Step { .. }) {
+            return Ok(());
+        }
+        *latest = *episode;
         events.scalar("train/loss", *episode, *loss)?;
         if let Line::Step { accuracy: Some(accuracy), .. } = line {
             events.scalar("train/accuracy", *episode, *accuracy)?;
@@ -106,7 +118,7 @@ impl Record {
 
     /// A validation.
     pub fn validation(&mut self, line: &Line<'_>) -> Result<()> {
-        let Some(Files { metrics, events }) = &mut self.0 else { return Ok(()) };
+        let Some(Files { metrics, events, .. }) = &mut self.0 else { return Ok(()) };
         metrics.write(line)?;
         if let Line::Validation { episode, accuracy: Some(accuracy), nll: Some(nll), .. } = line {
             events.scalar("validation/accuracy", *episode, *accuracy)?;
@@ -118,5 +130,37 @@ impl Record {
     /// Brings the lines to the disk and says how long they are.
     pub fn flush(&mut self) -> Result<u64> {
         self.0.as_mut().map_or(Ok(0), |files| files.metrics.flush())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    /// Bytes of the metrics and of TensorBoard's file after `steps` steps of a run of so many.
+    fn sizes(steps: u64) -> (usize, usize) {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), &Config::default(), "x").unwrap();
+        let mut record = Record::open(&folder, 0, steps).unwrap();
+        for episode in 1..=steps {
+            let scalars = Scalars(&[]);
+            let (phase, accuracy, residual) = (None, None, None);
+            record
+                .step(&Line::Step { episode, phase, loss: 0.5, accuracy, skipped: 0, residual, scalars })
+                .unwrap();
+        }
+        let lines = record.flush().unwrap() as usize;
+        let files = std::fs::read_dir(root.path()).unwrap().map(|file| file.unwrap());
+        let events = files.filter(|file| file.file_name().to_string_lossy().starts_with("events"));
+        (lines, events.map(|file| file.metadata().unwrap().len() as usize).sum())
+    }
+
+    #[test]
+    fn the_curves_of_a_long_run_are_thinned_and_its_metrics_are_whole() {
+        let (short, long) = (sizes(10_000), sizes(35_000));
+        assert!(long.0 > 3 * short.0, "{short:?} {long:?}");
+        // 35,000 steps at every fourth episode are 8,750 points.
+        assert!(long.1 < short.1 && long.1 > short.1 * 8 / 10, "{short:?} {long:?}");
     }
 }

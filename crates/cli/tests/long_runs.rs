@@ -1,0 +1,87 @@
+//! What a person asks of a long run: how long it will take, and how far it is.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn siskin(args: &[&str], folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_siskin"));
+    command.args(args).current_dir(folder).env("SISKIN_CACHE", folder.join("cache"));
+    command
+}
+
+fn said(args: &[&str], folder: &Path) -> String {
+    let output = siskin(args, folder).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+const CONFIG: &str = "
+[episode]
+way = 2
+query = 2
+[train]
+episodes = 30
+validate_every = 10
+validate_episodes = 2
+save_every = 5
+";
+
+/// The seconds of `1 h 2 min`, `3 min 4 s` or `5 s`.
+fn seconds(text: &str) -> u64 {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words
+        .chunks(2)
+        .map(|pair| {
+            pair[0].parse::<u64>().unwrap()
+                * match pair[1] {
+                    "h" => 3600,
+                    "min" => 60,
+                    _ => 1,
+                }
+        })
+        .sum()
+}
+
+#[test]
+fn a_plan_grows_with_the_episodes_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("c.toml"), CONFIG).unwrap();
+    let time = |episodes: &str| {
+        let text = said(
+            &["--threads", "1", "train", "c.toml", "--plan", "--set", &format!("train.episodes={episodes}")],
+            at,
+        );
+        assert!(
+            text.contains(&format!("In all {episodes} episodes: about ")) && text.contains("Memory: about "),
+            "{text}"
+        );
+        seconds(text.split("CPU time ").nth(2).unwrap().split(';').next().unwrap())
+    };
+    let (short, long) = (time("2000"), time("60000"));
+    assert!(long > 5 * short, "{short} {long}");
+    assert!(!at.join("runs").exists());
+}
+
+#[test]
+fn a_run_is_watched_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("c.toml"), CONFIG).unwrap();
+    let refused = siskin(&["watch", "nowhere"], at).output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("holds no run"));
+    let mut training = siskin(&["train", "c.toml", "--out", "run"], at)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !at.join("run/config.toml").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let lines = said(&["watch", "run", "--every", "0.05"], at);
+    assert!(training.wait().unwrap().success());
+    let last = lines.lines().last().unwrap();
+    assert!(last.starts_with("30 of 30 episodes, loss ") && last.ends_with(", trained"), "{lines}");
+    assert!(last.contains("validation ") && last.contains(" at 30,"), "{lines}");
+    assert_eq!(said(&["watch", "run", "--once"], at).lines().count(), 1);
+}
