@@ -1,4 +1,5 @@
 use super::*;
+use crate::part::{SentPart, StepPart};
 
 const SHAPE: [usize; 4] = [6, 3, 20, 20];
 

@@ -14,7 +14,7 @@ pub(crate) fn explained(message: &str) -> Error {
 }
 
 /// An error of the whole config: as [`explained`], or which key has a value of the wrong type.
-pub(super) fn explained_config(error: &toml::de::Error) -> Error {
+pub(crate) fn explained_config(error: &toml::de::Error) -> Error {
     let whole = error.to_string();
     // toml ends with "in `train.episodes`".
     let key = whole.split_once("in `").and_then(|(_, rest)| rest.split('`').next());

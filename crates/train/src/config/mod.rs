@@ -11,14 +11,14 @@ mod train;
 
 pub use backbone::{BackboneConfig, PrecisionName};
 pub use data::{DataConfig, EpisodeConfig};
-pub(crate) use explain::explained;
+pub(crate) use explain::{explained, explained_config};
 pub use fit::{FitConfig, FitSplit};
 pub use test::TestConfig;
 pub use train::{Select, TrainConfig};
 
 use crate::error::{Error, Result, io};
 use crate::phase;
-use explain::{explained_config, explained_setting};
+use explain::explained_setting;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use set::apply;

@@ -11,7 +11,7 @@
 //! seed = [0, 1, 2, 3]
 //! ```
 
-use crate::config::{Config, explained};
+use crate::config::{Config, explained_config};
 use crate::error::{Error, Result, io};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub(super) fn read(path: &Path, set: &[String]) -> Result<Vec<(Settings, Config)
 }
 
 fn runs(text: &str, beside: &Path, set: &[String]) -> Result<Vec<(Settings, Config)>> {
-    let file: File = toml::from_str(text).map_err(|e| explained(e.to_string().trim()))?;
+    let file: File = toml::from_str(text).map_err(|e| explained_config(&e))?;
     let common: Vec<String> = flat(&file.set)
         .into_iter()
         .map(|(key, value)| format!("{key}={value}"))
