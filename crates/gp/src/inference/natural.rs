@@ -301,7 +301,7 @@ fn slack(bound: f64, resolution: Resolution) -> f64 {
     let relative = match resolution {
         Resolution::Fast => 1e-6,
         Resolution::Standard => 1e-10,
-        Resolution::Fine | Resolution::Golden => 1e-12,
+        Resolution::Learning | Resolution::Fine | Resolution::Golden => 1e-12,
     };
     relative * (1.0 + bound.abs())
 }

@@ -46,7 +46,7 @@ pub enum Objective {
         stop: Stop,
         /// The rows that are seen with their labels; every other row is a query.
         support: Vec<usize>,
-        /// Of the class probabilities; [`Resolution::Fine`] keeps log p of rare labels right.
+        /// Of the class probabilities; [`Resolution::Learning`] keeps log p of rare labels right.
         resolution: Resolution,
     },
     /// What the authors' released code maximises: **not a bound**. Its warm start goes in here and comes out of

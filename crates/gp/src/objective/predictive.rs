@@ -9,7 +9,7 @@ use crate::inference::mean_field::{Start, Stop, Tape, Top, Updates};
 use crate::linalg::{mul_vec, product};
 use crate::posterior::{Blocks, Latent};
 use crate::quadrature::Resolution;
-use crate::quadrature::probabilities::{Jacobian, Predictive};
+use crate::quadrature::probabilities::{Predictive, Slope};
 use crate::query::{Labelled, QueryGradient};
 use crate::task::Task;
 use crate::{Error, Result};
@@ -20,7 +20,7 @@ use crate::{Error, Result};
 /// `sum_q log p(y_q)` with `p` of Eq. (15a): `E sigma(x_y) / sum_c sigma(x_c)`, `x_c ~ N(m, s2)`, `m = a* + k*' g`,
 /// `s2 = k** - k*' R k*` in units of x = f/tau.
 ///
-/// Use [`Resolution::Fine`] for learning: an absolute error of 4e-8 in p is 4e-8/p in log p. Below the error of the rule
+/// Use [`Resolution::Learning`] for learning: an absolute error of 4e-8 in p is 4e-8/p in log p. Below the error of the rule
 /// log p goes on as its tangent, so that noise is not divided by noise.
 pub fn predictive(
     task: &Task,
@@ -86,8 +86,8 @@ fn check_labels(y: &[usize], points: usize, classes: usize) -> Result<()> {
 fn log_likelihood(latent: &Latent, y: &[usize], resolution: Resolution) -> Result<(f64, Mat<f64>, Mat<f64>)> {
     let (m, classes) = (latent.points(), latent.classes());
     let mut rule = Predictive::new(resolution);
-    let mut jacobian = Jacobian::default();
-    let (mut mean, mut var, mut p) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+    let mut slope = Slope::default();
+    let (mut mean, mut var) = (vec![0.0; classes], vec![0.0; classes]);
     let (mut mbar, mut sbar) = (Mat::zeros(m, classes), Mat::zeros(m, classes));
     let least = resolution.probability_error();
     let mut value = 0.0;
@@ -95,12 +95,12 @@ fn log_likelihood(latent: &Latent, y: &[usize], resolution: Resolution) -> Resul
         for c in 0..classes {
             (mean[c], var[c]) = (latent.mean[(q, c)], latent.var[(q, c)]);
         }
-        rule.probs_and_jacobian(&mean, &var, &mut p, &mut jacobian).map_err(|error| error.in_row(q))?;
-        let of_label = p[y[q]].max(least);
-        value += of_label.ln() + (p[y[q]] - of_label) / of_label;
+        let p = rule.prob_and_slope(&mean, &var, y[q], &mut slope).map_err(|error| error.in_row(q))?;
+        let of_label = p.max(least);
+        value += of_label.ln() + (p - of_label) / of_label;
         for c in 0..classes {
-            mbar[(q, c)] = jacobian.dm[y[q] * classes + c] / of_label;
-            sbar[(q, c)] = jacobian.ds2[y[q] * classes + c] / of_label;
+            mbar[(q, c)] = slope.dm[c] / of_label;
+            sbar[(q, c)] = slope.ds2[c] / of_label;
         }
     }
     Ok((value, mbar, sbar))

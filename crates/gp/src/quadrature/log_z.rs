@@ -18,7 +18,10 @@ pub struct LogZ {
 impl LogZ {
     /// A rule of the given resolution.
     pub fn new(resolution: Resolution) -> Self {
-        let rule = resolution.bound_rule();
+        Self::of(resolution.bound_rule())
+    }
+
+    pub(super) fn of(rule: Rule) -> Self {
         LogZ { rule, grid: Grid::default(), outer: Outer::new(&rule), factors: Vec::new() }
     }
 
@@ -37,17 +40,18 @@ impl LogZ {
     #[inline(always)]
     fn integrate(&mut self, mu: &[f64], v: &[f64], level: usize, dmu: &mut [f64], dv: &mut [f64]) -> f64 {
         let LogZ { rule, grid, outer, factors } = self;
-        grid.fill(mu, v, &rule.at_level(level));
+        grid.fill(mu, v, rule, level);
         dmu.fill(0.0);
         dv.fill(0.0);
         let (mut integral, log_tiny) = (0.0, rule.log_tiny());
         for k in 0.. {
             let step = outer.step(level, k);
-            let at = grid.at(&step, log_tiny);
+            let at = grid.at(k, &step, log_tiny);
+            let row = grid.row(k);
             factors.clear();
             let mut product = 1.0;
             for i in 0..mu.len() {
-                let m = grid.class(i).moments::<{ Want::FACTOR }>(&at);
+                let m = grid.class(i).moments::<{ Want::FACTOR }>(&at, row);
                 product *= m.m00;
                 // B = E e^{-q}, E[ r e^{-q} ], E[ r (1 - 2 sigma - r) e^{-q} ] with r = q t, 1 - 2 sigma = 2 t - 1.
                 factors.push([m.m00, m.m11, 2.0 * m.m21 - m.m11 - m.m22]);

@@ -14,6 +14,7 @@
 mod exp;
 pub mod expected;
 mod grid;
+mod lattice;
 pub mod log_sigmoid;
 pub mod log_z;
 mod nodes;
@@ -31,7 +32,10 @@ pub enum Resolution {
     /// About 3e-9 in E log Z, 7e-8 in a probability.
     #[default]
     Standard,
-    /// About 3e-12 in E log Z, 1e-11 in a probability. Use it for log p of rare labels.
+    /// About 1e-9 in a probability: for log p of labels in training.
+    Learning,
+    /// About 3e-12 in E log Z, 1e-11 in a probability. Each class has nodes of its own: an oracle for the others, which share
+    /// tables.
     Fine,
     /// To the rounding of f64.
     Golden,
@@ -50,6 +54,8 @@ pub(crate) struct Rule {
     z: f64,
     /// Where the integrand in u is cut off.
     tol: f64,
+    /// Whether classes and points share nodes and tables ([`lattice`]).
+    shared: bool,
 }
 
 impl Rule {
@@ -70,10 +76,11 @@ impl Resolution {
     /// The rule for E log sigma and E log Z.
     pub(crate) fn bound_rule(self) -> Rule {
         match self {
-            Resolution::Fast => Rule { hx: 1.20, ht: 0.60, d0: 1.10, z: 5.8, tol: 1e-8 },
-            Resolution::Standard => Rule { hx: 0.70, ht: 0.40, d0: 0.75, z: 7.1, tol: 1e-12 },
-            Resolution::Fine => Rule { hx: 0.52, ht: 0.27, d0: 0.62, z: 8.2, tol: 1e-14 },
-            Resolution::Golden => Rule { hx: 0.40, ht: 0.22, d0: 0.50, z: 8.8, tol: 1e-16 },
+            Resolution::Fast => Rule { hx: 1.10, ht: 0.60, d0: 1.10, z: 5.8, tol: 1e-8, shared: true },
+            Resolution::Standard => Rule { hx: 0.70, ht: 0.40, d0: 0.75, z: 7.1, tol: 1e-12, shared: true },
+            Resolution::Learning => Rule { hx: 0.60, ht: 0.32, d0: 0.68, z: 7.6, tol: 1e-13, shared: true },
+            Resolution::Fine => Rule { hx: 0.52, ht: 0.27, d0: 0.62, z: 8.2, tol: 1e-14, shared: false },
+            Resolution::Golden => Rule { hx: 0.40, ht: 0.22, d0: 0.50, z: 8.8, tol: 1e-16, shared: false },
         }
     }
 
@@ -82,6 +89,7 @@ impl Resolution {
         match self {
             Resolution::Fast => 1e-6,
             Resolution::Standard => 7e-8,
+            Resolution::Learning => 1e-9,
             Resolution::Fine => 1e-11,
             Resolution::Golden => 1e-13,
         }
@@ -90,10 +98,11 @@ impl Resolution {
     /// The rule for class probabilities.
     pub(crate) fn predictive_rule(self) -> Rule {
         match self {
-            Resolution::Fast => Rule { hx: 0.75, ht: 0.55, d0: 1.05, z: 5.0, tol: 1e-7 },
-            Resolution::Standard => Rule { hx: 0.60, ht: 0.45, d0: 0.90, z: 5.5, tol: 1e-8 },
-            Resolution::Fine => Rule { hx: 0.35, ht: 0.30, d0: 0.70, z: 7.0, tol: 1e-12 },
-            Resolution::Golden => Rule { hx: 0.28, ht: 0.22, d0: 0.50, z: 8.8, tol: 1e-16 },
+            Resolution::Fast => Rule { hx: 0.75, ht: 0.55, d0: 1.05, z: 5.0, tol: 1e-7, shared: true },
+            Resolution::Standard => Rule { hx: 0.60, ht: 0.45, d0: 0.90, z: 5.5, tol: 1e-8, shared: true },
+            Resolution::Learning => Rule { hx: 0.46, ht: 0.38, d0: 0.80, z: 6.2, tol: 1e-10, shared: true },
+            Resolution::Fine => Rule { hx: 0.35, ht: 0.30, d0: 0.70, z: 7.0, tol: 1e-12, shared: false },
+            Resolution::Golden => Rule { hx: 0.28, ht: 0.22, d0: 0.50, z: 8.8, tol: 1e-16, shared: false },
         }
     }
 }

@@ -7,6 +7,7 @@
 use super::{
     Rule,
     exp::{LANES, Lanes, exp},
+    lattice::{Lattice, Row, Sigmas},
 };
 
 /// Four nodes of one class.
@@ -31,14 +32,18 @@ struct Sums {
     top: [f64; 7],
 }
 
-/// The nodes of one class.
+/// The nodes of one class. Node i is at x = mu + (i - side) / density.
 pub(super) struct Nodes {
     mu: f64,
     /// 1 / (distance of two nodes in x).
     density: f64,
     side: f64,
+    count: usize,
     blocks: Vec<Block>,
     sums: Vec<Sums>,
+    /// Where the nodes are those that all classes share: the first of their blocks, and the weights alone.
+    shared: Option<i64>,
+    weights: Vec<Lanes>,
 }
 
 /// `mij` = E[ t^i q^j e^{-q} ], t = 1 - sigma. What was not asked for ([`Want`]) is not all there.
@@ -95,6 +100,20 @@ impl At {
         At { s, scale, log_top, top, exp_minus_top, log_tiny }
     }
 
+    /// Between which x the nodes are that neither Taylor polynomial holds for.
+    #[inline(always)]
+    pub fn band(&self) -> (f64, f64) {
+        let small = self.log_tiny - self.log_top;
+        let huge = LOG_HUGE + std::f64::consts::LN_2 - self.log_top;
+        (small, if huge >= 0.0 { -small } else { huge })
+    }
+
+    /// Q = e^s / S, exact beyond e^5 too.
+    #[inline(always)]
+    pub fn top(&self) -> f64 {
+        if self.log_top > 5.0 { self.log_top.exp() } else { self.top }
+    }
+
     /// e^{s + offset}.
     #[inline(always)]
     fn scale(&self, offset: f64) -> f64 {
@@ -123,7 +142,48 @@ pub(super) fn largest_node(mu: f64, v: f64, rule: &Rule) -> f64 {
 impl Nodes {
     /// No nodes yet.
     pub fn empty() -> Self {
-        Nodes { mu: 0.0, density: 0.0, side: 0.0, blocks: Vec::new(), sums: Vec::new() }
+        let (blocks, sums, weights) = (Vec::new(), Vec::new(), Vec::new());
+        Nodes { mu: 0.0, density: 0.0, side: 0.0, count: 0, blocks, sums, shared: None, weights }
+    }
+
+    /// Lays out x ~ N(mu, v) on blocks `first` to `last` of the nodes that all classes share; `inv_s` = 1 / S.
+    #[inline(always)]
+    pub fn share(&mut self, (mu, v): (f64, f64), inv_s: f64, lattice: &Lattice, (first, last): (i64, i64)) {
+        let start = (first * LANES as i64) as f64;
+        (self.mu, self.density, self.side) = (0.0, 1.0 / lattice.hx, -start);
+        self.count = (last - first + 1) as usize * LANES;
+        self.shared = Some(first);
+        self.blocks.clear();
+        self.sums.clear();
+        self.weights.clear();
+        let (narrow, step) = (1.0 / v.sqrt(), lattice.hx / v.sqrt());
+        for (i, Sigmas { sigma, rest }) in lattice.sigmas(first, last).iter().enumerate() {
+            let z: Lanes =
+                std::array::from_fn(|l| (start + (i * LANES + l) as f64).mul_add(step, -mu * narrow));
+            let w = exp(z.map(|z| -0.5 * z * z));
+            let (mut low, mut top) = ([0.0; 10], [0.0; 7]);
+            let a = sigma.map(|sigma| sigma * inv_s);
+            let mut powers = [w; 4];
+            for j in 1..4 {
+                powers[j] = std::array::from_fn(|l| powers[j - 1][l] * a[l]);
+            }
+            for j in 0..4 {
+                low[j] = sum(&powers[j]);
+            }
+            for j in 1..4 {
+                let b: Lanes = std::array::from_fn(|l| powers[j][l] * rest[l]);
+                low[3 + j] = sum(&b);
+                low[6 + j] = sum(&std::array::from_fn(|l| b[l] * rest[l]));
+            }
+            let mut t = w;
+            for sums in &mut top {
+                *sums = sum(&t);
+                t = std::array::from_fn(|l| t[l] * rest[l]);
+            }
+            self.sums.push(Sums { low, top });
+            self.weights.push(w);
+        }
+        self.accumulate();
     }
 
     /// Lays out the nodes of x ~ N(mu, v); `log_s` = log S.
@@ -131,7 +191,7 @@ impl Nodes {
     pub fn fill(&mut self, mu: f64, v: f64, log_s: f64, rule: &Rule) {
         let (d, side) = spacing(v, rule);
         let (sd, count) = (v.sqrt(), 2 * side as usize + 1);
-        (self.mu, self.side) = (mu, side);
+        (self.mu, self.side, self.count, self.shared) = (mu, side, count, None);
         self.density = 1.0 / (sd * d).max(f64::MIN_POSITIVE);
         self.blocks.clear();
         self.sums.clear();
@@ -175,18 +235,24 @@ impl Nodes {
         let norm = 1.0 / self.sums.iter().map(|sums| sums.low[0]).sum::<f64>();
         let mut low = [0.0; 10];
         let mut offset = f64::NEG_INFINITY;
-        for (block, sums) in self.blocks.iter_mut().zip(&mut self.sums) {
-            for l in 0..LANES {
-                block.w[l] *= norm;
-                block.wt[l] *= norm;
-                block.wt2[l] *= norm;
+        for i in 0..self.sums.len() {
+            if self.shared.is_some() {
+                self.weights[i].iter_mut().for_each(|w| *w *= norm);
+            } else {
+                let block = &mut self.blocks[i];
+                for l in 0..LANES {
+                    block.w[l] *= norm;
+                    block.wt[l] *= norm;
+                    block.wt2[l] *= norm;
+                }
+                if block.offset != offset {
+                    let r = (offset - block.offset).exp();
+                    let powers = [1.0, r, r * r, r * r * r, r, r * r, r * r * r, r, r * r, r * r * r];
+                    low.iter_mut().zip(powers).for_each(|(sum, power)| *sum *= power);
+                    offset = block.offset;
+                }
             }
-            if block.offset != offset {
-                let r = (offset - block.offset).exp();
-                let powers = [1.0, r, r * r, r * r * r, r, r * r, r * r * r, r, r * r, r * r * r];
-                low.iter_mut().zip(powers).for_each(|(sum, power)| *sum *= power);
-                offset = block.offset;
-            }
+            let sums = &mut self.sums[i];
             for (sum, here) in low.iter_mut().zip(&mut sums.low) {
                 *sum = here.mul_add(norm, *sum);
                 *here = *sum;
@@ -211,31 +277,39 @@ impl Nodes {
     #[inline(always)]
     fn blocks_below(&self, x: f64) -> usize {
         let nodes = (x - self.mu).mul_add(self.density, self.side).ceil().max(0.0);
-        if nodes > 2.0 * self.side { self.blocks.len() } else { nodes as usize / LANES }
+        if nodes >= self.count as f64 { self.sums.len() } else { nodes as usize / LANES }
     }
 
-    /// The moments at one value of s.
+    /// The moments at one value of s; `row` is that of the shared nodes.
     #[inline(always)]
-    pub fn moments<const WANT: u8>(&self, at: &At) -> Moments {
+    pub fn moments<const WANT: u8>(&self, at: &At, row: Option<&Row>) -> Moments {
         // log q lies between min(x, 0) + log Q - log 2 and min(x, 0) + log Q; 1 - sigma below e^{-x}.
-        let small = at.log_tiny - at.log_top;
-        let low = if small > 0.0 { self.blocks.len() } else { self.blocks_below(small) };
-        let huge = LOG_HUGE + std::f64::consts::LN_2 - at.log_top;
-        let near_top = huge >= 0.0;
-        let end = self.block_above(if near_top { -small } else { huge }).clamp(low, self.blocks.len());
+        let (small, above) = at.band();
+        let blocks = self.sums.len();
+        let low = if small > 0.0 { blocks } else { self.blocks_below(small) };
+        let end = self.block_above(above).clamp(low, blocks);
 
         let mut out = if low > 0 { self.low_side(low - 1, at) } else { Moments::default() };
-        if near_top && end < self.blocks.len() {
+        // Where q is huge at the top, nothing is left of it there.
+        let near_top = at.log_top <= LOG_HUGE + std::f64::consts::LN_2;
+        if near_top && end < blocks {
             out.add(&self.top_side(end, at));
         }
-        out.add(&self.between::<WANT>(&self.blocks[low..end], at));
+        match (self.shared, row) {
+            (Some(first), Some(row)) if low < end => {
+                out.add(&row.moments::<WANT>(first + low as i64, &self.weights[low..end]))
+            }
+            (Some(_), _) => {}
+            (None, _) => out.add(&self.between::<WANT>(&self.blocks[low..end], at)),
+        }
         out
     }
 
     /// All nodes up to the end of block `last`, to third order in q.
     #[inline(always)]
     fn low_side(&self, last: usize, at: &At) -> Moments {
-        let r = at.scale(self.blocks[last].offset);
+        // The shared nodes have no offset.
+        let r = at.scale(self.blocks.get(last).map_or(0.0, |block| block.offset));
         let [w, a1, a2, a3, b1, b2, b3, c1, c2, c3] = self.sums[last].low;
         let (r2, r3) = (r * r, r * r * r);
         let (a1, a2, a3) = (a1 * r, a2 * r2, a3 * r3);
@@ -371,16 +445,16 @@ mod tests {
             let mut nodes = Nodes::empty();
             nodes.fill(mu, v, log_s, &rule);
             let at = At::new(s, s.exp(), log_s, rule.log_tiny());
-            let got = nodes.moments::<{ Want::SLOPE }>(&at);
+            let got = nodes.moments::<{ Want::SLOPE }>(&at, None);
             let got = [got.m00, got.m01, got.m11, got.m12, got.m21, got.m22, got.m23];
             // q is e to a sum of numbers of this size: their rounding is in both sides, and q^j e^{-q} passes on at most 1.4 of it.
             let rounding = f64::EPSILON * (mu.abs() + log_s.abs() + s.abs());
             for (got, want) in got.iter().zip(plain(mu, v, s, log_s, &rule)) {
                 prop_assert!((got - want).abs() < rule.tol + 2e-14 + rounding, "{got} and {want}");
             }
-            let factor = nodes.moments::<{ Want::FACTOR }>(&at);
+            let factor = nodes.moments::<{ Want::FACTOR }>(&at, None);
             prop_assert_eq!([factor.m00, factor.m11, factor.m21, factor.m22], [got[0], got[2], got[4], got[5]]);
-            let value = nodes.moments::<{ Want::VALUE }>(&at);
+            let value = nodes.moments::<{ Want::VALUE }>(&at, None);
             prop_assert_eq!([value.m00, value.m01], [got[0], got[1]]);
         }
     }

@@ -6,10 +6,10 @@
 use super::{
     Resolution, Rule, check_marginals, check_output,
     grid::Grid,
-    nodes::{Want, is_capped},
+    nodes::{Moments, Want, is_capped},
     outer::Outer,
 };
-use crate::Result;
+use crate::{Error, Result};
 
 /// The error of a probability where a class has more nodes than are kept (6e-3 is the largest seen at a variance of 1e10).
 const CAPPED_ERROR: f64 = 1e-2;
@@ -22,8 +22,20 @@ pub struct Predictive {
     outer: Outer,
     /// Denser, for derivatives: each power of q they bring multiplies the error of the outer rule by 2 pi / ht.
     slope_outer: Outer,
+    /// Its tables belong to the denser steps.
+    slope_grid: Grid,
     values: Vec<[f64; 2]>,
     slopes: Vec<[f64; 6]>,
+    factors: Vec<[f64; 2]>,
+}
+
+/// Derivatives of one probability at one point.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Slope {
+    /// In the means, `[C]`.
+    pub dm: Vec<f64>,
+    /// In the variances, `[C]`.
+    pub ds2: Vec<f64>,
 }
 
 /// Derivatives of the probabilities at one point.
@@ -39,7 +51,7 @@ impl Predictive {
     /// A rule of the given resolution.
     pub fn new(resolution: Resolution) -> Self {
         let rule = resolution.predictive_rule();
-        let (values, slopes) = (Vec::new(), Vec::new());
+        let (values, slopes, factors) = (Vec::new(), Vec::new(), Vec::new());
         let slope_outer = Outer::new(&Rule { ht: 0.75 * rule.ht, ..rule });
         Predictive {
             resolution,
@@ -47,8 +59,10 @@ impl Predictive {
             grid: Grid::default(),
             outer: Outer::new(&rule),
             slope_outer,
+            slope_grid: Grid::default(),
             values,
             slopes,
+            factors,
         }
     }
 
@@ -66,7 +80,7 @@ impl Predictive {
     /// As [`Predictive::probs`], and the derivatives of every p_k in every mean and variance.
     ///
     /// The derivative in a variance is half the second derivative in the mean under the expectation, so it holds at s2 = 0.
-    /// A loss on log p should take [`Resolution::Fine`].
+    /// A loss on log p should take [`Resolution::Learning`].
     pub fn probs_and_jacobian(
         &mut self,
         m: &[f64],
@@ -78,6 +92,16 @@ impl Predictive {
         check_output("output of probabilities", m.len(), p.len())?;
         pulp::Arch::new().dispatch(Integrate { rule: self, m, s2, p, jacobian: Some(jacobian) });
         Ok(())
+    }
+
+    /// The probability of class `k` alone, and its derivatives in every mean and variance, written to `slope`: for a loss on
+    /// log p of a label. The same numbers as [`Predictive::probs_and_jacobian`] for a part of the cost.
+    pub fn prob_and_slope(&mut self, m: &[f64], s2: &[f64], k: usize, slope: &mut Slope) -> Result<f64> {
+        check_marginals(m, s2)?;
+        if k >= m.len() {
+            return Err(Error::Label { row: 0, label: k, classes: m.len() });
+        }
+        Ok(pulp::Arch::new().dispatch(IntegrateLabel { rule: self, m, s2, k, slope }))
     }
 
     /// The error of a probability at these variances: the stated one of its precision, unless the nodes lie too wide.
@@ -94,16 +118,17 @@ impl Predictive {
     fn integrate(&mut self, m: &[f64], s2: &[f64], p: &mut [f64]) {
         let Predictive { rule, grid, outer, values, .. } = self;
         let level = Outer::level(s2);
-        grid.fill(m, s2, &rule.at_level(level));
+        grid.fill(m, s2, rule, level);
         p.fill(0.0);
         let log_tiny = rule.log_tiny();
         for k in 0.. {
             let step = outer.step(level, k);
-            let at = grid.at(&step, log_tiny);
+            let at = grid.at(k, &step, log_tiny);
+            let row = grid.row(k);
             values.clear();
             let mut product = 1.0;
             for i in 0..m.len() {
-                let m = grid.class(i).moments::<{ Want::VALUE }>(&at);
+                let m = grid.class(i).moments::<{ Want::VALUE }>(&at, row);
                 product *= m.m00;
                 values.push([m.m00, m.m01]);
             }
@@ -116,12 +141,60 @@ impl Predictive {
         }
     }
 
+    /// Of the other classes only B and its derivatives are needed, of the label's class those of D beside it.
+    #[inline(always)]
+    fn integrate_label(&mut self, m: &[f64], s2: &[f64], label: usize, slope: &mut Slope) -> f64 {
+        let Predictive { rule, slope_grid: grid, slope_outer: outer, factors, .. } = self;
+        let level = Outer::level(s2);
+        grid.fill(m, s2, rule, level);
+        let log_tiny = rule.log_tiny();
+        for side in [&mut slope.dm, &mut slope.ds2] {
+            side.clear();
+            side.resize(m.len(), 0.0);
+        }
+        let (mut p, mut dm, mut ds2) = (0.0, 0.0, 0.0);
+        for k in 0.. {
+            let step = outer.step(level, k);
+            let at = grid.at(k, &step, log_tiny);
+            let row = grid.row(k);
+            factors.clear();
+            let (mut product, mut own) = (1.0, [0.0; 3]);
+            for i in 0..m.len() {
+                let (b, [first, second]) = if grid.order[i] == label {
+                    let [b, d, _, d1, _, d2] =
+                        derivatives(&grid.class(i).moments::<{ Want::SLOPE }>(&at, row));
+                    own = [d / b, d1 / b, d2 / b];
+                    (b, [0.0; 2])
+                } else {
+                    let m = grid.class(i).moments::<{ Want::FACTOR }>(&at, row);
+                    (m.m00, [-m.m11, m.m22 - (2.0 * m.m21 - m.m11)])
+                };
+                product *= b;
+                factors.push([first / b, second / b]);
+            }
+            if step.falling && product < 1e-3 * rule.tol {
+                break;
+            }
+            let weight = step.weight * product;
+            let share = weight * own[0];
+            p += share;
+            dm += weight * own[1];
+            ds2 += weight * own[2];
+            for (&c, [first, second]) in grid.order.iter().zip(&*factors) {
+                slope.dm[c] += share * first;
+                slope.ds2[c] += 0.5 * share * second;
+            }
+        }
+        (slope.dm[label], slope.ds2[label]) = (dm, 0.5 * ds2);
+        p
+    }
+
     #[inline(always)]
     fn integrate_slopes(&mut self, m: &[f64], s2: &[f64], p: &mut [f64], jacobian: &mut Jacobian) {
-        let Predictive { rule, grid, slope_outer: outer, slopes, .. } = self;
+        let Predictive { rule, slope_grid: grid, slope_outer: outer, slopes, .. } = self;
         let classes = m.len();
         let level = Outer::level(s2);
-        grid.fill(m, s2, &rule.at_level(level));
+        grid.fill(m, s2, rule, level);
         p.fill(0.0);
         let log_tiny = rule.log_tiny();
         for side in [&mut jacobian.dm, &mut jacobian.ds2] {
@@ -130,17 +203,14 @@ impl Predictive {
         }
         for k in 0.. {
             let step = outer.step(level, k);
-            let at = grid.at(&step, log_tiny);
+            let at = grid.at(k, &step, log_tiny);
+            let row = grid.row(k);
             slopes.clear();
             let mut product = 1.0;
             for i in 0..classes {
-                let m = grid.class(i).moments::<{ Want::SLOPE }>(&at);
+                let m = grid.class(i).moments::<{ Want::SLOPE }>(&at, row);
                 product *= m.m00;
-                // B, D and their first and second derivatives in the mean: with t = 1 - sigma, dq/dm = q t and dt/dm = -t sigma.
-                let second = 2.0 * m.m21 - m.m11;
-                let third = 2.0 * m.m22 - m.m12;
-                let (b2, d2) = (m.m22 - second, second - third - 2.0 * m.m22 + m.m23);
-                slopes.push([m.m00, m.m01, -m.m11, m.m11 - m.m12, b2, d2]);
+                slopes.push(derivatives(&m));
             }
             // The second derivatives bring q^2, up to log(tol)^2 where the product ends.
             if step.falling && product < 1e-3 * rule.tol {
@@ -157,6 +227,34 @@ impl Predictive {
                 }
             }
         }
+    }
+}
+
+/// B, D and their first and second derivatives in the mean, in the order B, D, B', D', B'', D'': with t = 1 - sigma, dq/dm = q t
+/// and dt/dm = -t sigma.
+#[inline(always)]
+fn derivatives(m: &Moments) -> [f64; 6] {
+    let second = 2.0 * m.m21 - m.m11;
+    let third = 2.0 * m.m22 - m.m12;
+    let (b2, d2) = (m.m22 - second, second - third - 2.0 * m.m22 + m.m23);
+    [m.m00, m.m01, -m.m11, m.m11 - m.m12, b2, d2]
+}
+
+/// The integral of one label compiled for the instructions of the machine.
+struct IntegrateLabel<'a> {
+    rule: &'a mut Predictive,
+    m: &'a [f64],
+    s2: &'a [f64],
+    k: usize,
+    slope: &'a mut Slope,
+}
+
+impl pulp::WithSimd for IntegrateLabel<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> f64 {
+        self.rule.integrate_label(self.m, self.s2, self.k, self.slope)
     }
 }
 
@@ -270,6 +368,15 @@ mod tests {
                     prop_assert!((jacobian.dm[k * classes + c] - (up[k] - down[k]) / (2.0 * h)).abs() < 1e-8);
                     let by_s2 = (wide[k] - narrow[k]) / (2.0 * g);
                     prop_assert!((jacobian.ds2[k * classes + c] - by_s2).abs() < 1e-7 + 1e-14 / g);
+                }
+            }
+            for k in 0..classes {
+                let mut slope = Slope::default();
+                let of_label = Predictive::new(Resolution::Golden).prob_and_slope(&m, &s2, k, &mut slope).unwrap();
+                prop_assert!((of_label - p[k]).abs() < 1e-15);
+                for c in 0..classes {
+                    prop_assert!((slope.dm[c] - jacobian.dm[k * classes + c]).abs() < 1e-14);
+                    prop_assert!((slope.ds2[c] - jacobian.ds2[k * classes + c]).abs() < 1e-14);
                 }
             }
             let turned = |x: &[f64]| { let mut x = x.to_vec(); x.rotate_left(turn % classes); x };

@@ -72,7 +72,7 @@ impl CdktHead {
                 order: order(self.config.inference),
                 stop: Stop::Steps(steps),
                 support: support.to_vec(),
-                resolution: Resolution::Fine,
+                resolution: Resolution::Learning,
             }),
             (O::Released, I::Paper) => {
                 let (carry, draw) = self.carried.next(self.seed, points, way);
