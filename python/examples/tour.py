@@ -57,7 +57,7 @@ print(model.predict_set(new, level=0.95))
 # The examples that an answer rests on:
 
 # %%
-pysiskin.plot_nearest(model, new, examples)
+figure = pysiskin.plot_nearest(model, new, examples)
 
 # %% [markdown]
 # One broken file among many need not stop the work:
@@ -85,10 +85,10 @@ print(f"log-loss {calibration.nll(p, y_test, classes=wines.classes_):.3f}")
 print(f"ECE      {calibration.ece(p, y_test, classes=wines.classes_):.3f}")
 
 # %%
-pysiskin.plot_reliability(p, y_test, classes=wines.classes_)
+ax = pysiskin.plot_reliability(p, y_test, classes=wines.classes_)
 
 # %%
-pysiskin.plot_sets(wines.predict_set(x_test, level=0.9), y=y_test.tolist())
+ax = pysiskin.plot_sets(wines.predict_set(x_test, level=0.9), y=y_test.tolist())
 
 # %% [markdown]
 # ## A training run
@@ -110,4 +110,4 @@ with tempfile.TemporaryDirectory() as folder:
 print(f"{result.protocol}: {100 * result.accuracy:.1f} ± {100 * result.interval:.1f} %")
 
 # %%
-pysiskin.plot_reliability(result.probabilities, result.labels)
+ax = pysiskin.plot_reliability(result.probabilities, result.labels)
