@@ -31,7 +31,8 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernel : {"auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic", "two-scale"}
+    kernel : {"auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic", "two-scale", "arc-cosine", "constant"}
+        Or a sum or a product of forms, such as "rbf+rational-quadratic" (docs/vectors.md).
         "auto" is "two-scale", details on a trend that is nearly a linear model, both from the median distance between training
         points. Far from all points it says that it does not know; "linear" does not.
     likelihood : {"logistic-softmax", "softmax", "one-vs-each", "gaussian"}
@@ -47,6 +48,15 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         Learn the hyperparameters.
     learn_points : int
         Learn them from posteriors of at most about this many points at a time; the last posterior always uses all.
+    n_inducing : int or None
+        Inducing points. None: a posterior over all rows up to 1,500 rows, beyond that as many inducing points as work and memory allow, at
+        most 1,024. 0: always all rows, which costs their number cubed. Only "logistic-softmax" with "direct" has them.
+    ard : bool
+        Learn a length for each input (automatic relevance determination), by the bound of the log evidence. Needs a kernel by its name.
+    class_scales : bool
+        Learn an output scale for each class, by the bound too. Needs a kernel by its name.
+    verbose : bool
+        Write how far a fit by inducing points is to the standard error stream.
 
     Attributes
     ----------
@@ -90,6 +100,10 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         tau: float = 0.5,
         learn: bool = True,
         learn_points: int = 200,
+        n_inducing: int | None = None,
+        ard: bool = False,
+        class_scales: bool = False,
+        verbose: bool = False,
     ) -> None:
         self.kernel = kernel
         self.likelihood = likelihood
@@ -99,6 +113,10 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         self.tau = tau
         self.learn = learn
         self.learn_points = learn_points
+        self.n_inducing = n_inducing
+        self.ard = ard
+        self.class_scales = class_scales
+        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> LogisticSoftmaxGPC:
         """Learns from vectors ``X`` [N, D] and labels ``y`` [N]. Returns the estimator."""
@@ -109,18 +127,10 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
             raise ValueError("y has one class only; a classifier needs at least 2 classes to tell apart")
         if not isinstance(self.learn_points, numbers.Integral) or self.learn_points < 1:
             raise ValueError(f"learn_points = {self.learn_points!r} must be a whole number from 1 on")
-        self._classifier = _native.Classifier.fit(
-            X,
-            labels.tolist(),
-            kernel=self.kernel,
-            likelihood=self.likelihood,
-            inference=self.inference,
-            standardise=self.standardise,
-            prior_mean=self.prior_mean,
-            tau=self.tau,
-            learn=self.learn,
-            learn_points=self.learn_points,
-        )
+        if self.n_inducing is not None and (not isinstance(self.n_inducing, numbers.Integral) or self.n_inducing < 0):
+            raise ValueError(f"n_inducing = {self.n_inducing!r} must be None or a whole number from 0 on")
+        settings = {name: value for name, value in self.get_params().items() if name != "verbose"}
+        self._classifier = _native.Classifier.fit(X, labels.tolist(), settings, self.verbose)
         self.classes_ = classes
         self.hyperparameters_ = self._classifier.learned()
         found = self._classifier.leave_one_out()
@@ -171,3 +181,16 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
     def predict_entropy(self, X: ArrayLike) -> _Array:
         """Entropy of the class probabilities in nats, [M]."""
         return self._predictions(X)[3]
+
+    def suggest(self, X_pool: ArrayLike, n: int = 5, *, criterion: str = "bald") -> tuple[NDArray[np.intp], _Array]:
+        """The rows of ``X_pool`` whose labels would tell the most, the most telling first, and their scores.
+
+        ``criterion`` is "bald" (mutual information of the label and the latent functions), "entropy", "margin" or "variance". After each
+        row the scores of rows like it fall, so that a batch does not ask for the same thing twice.
+        """
+        check_is_fitted(self)
+        if not isinstance(n, numbers.Integral) or n < 1:
+            raise ValueError(f"n = {n!r} must be a whole number from 1 on")
+        X_pool = validate_data(self, X_pool, dtype=np.float64, reset=False)
+        found = self._classifier.suggest(X_pool, int(n), criterion)
+        return np.array([row for row, _ in found], dtype=np.intp), np.array([score for _, score in found])

@@ -1,19 +1,22 @@
 //! The Gaussian-process classifier on vectors.
 
 use crate::array::matrix;
-use crate::interrupt::interruptible;
+use crate::interrupt::{interruptible, watched};
+use crate::pool::VECTORS;
 use crate::value_error;
 use faer::Mat;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use siskin_gp::active::Criterion;
 use siskin_gp::classifier::{EvidenceBound, GpClassifier, Likelihood, Predictions};
 use siskin_gp::kernels::{AnyForm, Kernel};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Points predicted between two looks at Ctrl-C: bounds the memory too.
+/// Points predicted between two looks at Ctrl-C: bounds the memory too. With inducing points more fit in.
 const CHUNK: usize = 1024;
+const LARGE_CHUNK: usize = 16_384;
 
 /// A fitted classifier.
 #[pyclass(frozen, module = "pysiskin._native")]
@@ -31,31 +34,27 @@ type Moments<'py> = (
 impl Classifier {
     /// Learns from `x` [N, D] and labels `y` in 0..C.
     #[staticmethod]
-    #[pyo3(signature = (x, y, *, kernel, likelihood, inference, standardise, prior_mean, tau, learn, learn_points))]
-    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of a Python function")]
     fn fit(
         py: Python<'_>,
         x: PyReadonlyArray2<'_, f64>,
         y: Vec<usize>,
-        kernel: &str,
-        likelihood: &str,
-        inference: &str,
-        standardise: bool,
-        prior_mean: f64,
-        tau: f64,
-        learn: bool,
-        learn_points: usize,
+        settings: Settings,
+        verbose: bool,
     ) -> PyResult<Classifier> {
-        let mut model = GpClassifier::default();
-        model.kernel = named_kernel(kernel)?;
-        model.likelihood = named("likelihood", &Likelihood::NAMED, likelihood)?;
-        model.bound = named("inference", &EvidenceBound::NAMED, inference)?;
-        (model.standardise, model.prior_mean, model.tau) = (standardise, prior_mean, tau);
-        (model.learn, model.learn_points) = (learn, learn_points);
+        let mut model = settings.classifier(x.shape()[1], y.iter().max().map_or(0, |most| most + 1))?;
         let x = matrix(&x);
-        let cancelled = model.cancelled.clone();
-        interruptible(py, &cancelled, move || {
-            model.fit(x.as_ref(), &y).map_err(value_error)?;
+        let (cancelled, progress) = (model.cancelled.clone(), model.progress.clone());
+        let threads = VECTORS.threads()?;
+        let mut told = 0;
+        let look = move || {
+            let percent = (100.0 * progress.fraction()) as u32;
+            if verbose && percent > told {
+                told = percent;
+                eprint!("\rfit: {percent} % {}", if percent == 100 { "\n" } else { "" });
+            }
+        };
+        watched(py, &cancelled, look, move || {
+            threads.install(|| model.fit(x.as_ref(), &y)).map_err(value_error)?;
             Ok(Classifier(Arc::new(model)))
         })
     }
@@ -63,11 +62,15 @@ impl Classifier {
     /// Probabilities, latent mean and variance, entropy at `x` [M, D].
     fn predictions<'py>(&self, py: Python<'py>, x: PyReadonlyArray2<'py, f64>) -> PyResult<Moments<'py>> {
         let (x, rows) = (matrix(&x), x.shape()[0]);
-        let mut parts = Vec::new();
-        for start in (0..rows).step_by(CHUNK) {
-            let part = x.subrows(start, CHUNK.min(rows - start)).to_owned();
-            let model = self.0.clone();
-            let work = move || model.predictions(part.as_ref()).map_err(value_error);
+        let (mut parts, threads) = (Vec::new(), VECTORS.threads()?);
+        let chunk = match self.0.learned().map_err(value_error)?.inducing {
+            0 => CHUNK,
+            _ => LARGE_CHUNK,
+        };
+        for start in (0..rows).step_by(chunk) {
+            let part = x.subrows(start, chunk.min(rows - start)).to_owned();
+            let (model, threads) = (self.0.clone(), threads.clone());
+            let work = move || threads.install(|| model.predictions(part.as_ref())).map_err(value_error);
             parts.push(interruptible(py, &AtomicBool::default(), work)?);
         }
         let array = |of: fn(&Predictions) -> &Mat<f64>| array(py, parts.iter().map(of));
@@ -81,6 +84,22 @@ impl Classifier {
         interruptible(py, &AtomicBool::default(), move || {
             model.predict_set(x.as_ref(), level).map_err(value_error)
         })
+    }
+
+    /// Rows of `pool` [M, D] to label next, the most telling first, with their scores.
+    fn suggest(
+        &self,
+        py: Python<'_>,
+        pool: PyReadonlyArray2<'_, f64>,
+        count: usize,
+        criterion: &str,
+    ) -> PyResult<Vec<(usize, f64)>> {
+        let by = named("criterion", &Criterion::NAMED, criterion)?;
+        let (pool, model) = (matrix(&pool), self.0.clone());
+        let found = interruptible(py, &AtomicBool::default(), move || {
+            model.suggest(pool.as_ref(), count, by).map_err(value_error)
+        })?;
+        Ok(found.iter().map(|s| (s.row, s.score)).collect())
     }
 
     /// Leave-one-out log-loss and accuracy of the training points; None for a likelihood that has none.
@@ -104,6 +123,7 @@ impl Classifier {
         dict.set_item("spread", learned.spread)?;
         dict.set_item("held_out", learned.held_out)?;
         dict.set_item("learned_kept", learned.learned_kept)?;
+        dict.set_item("inducing", learned.inducing)?;
         let kernel = self.0.fitted_kernel().map_err(value_error)?;
         dict.set_item("kernel", kernel.form.name())?;
         match kernel.shapes()[..] {
@@ -143,6 +163,44 @@ fn array<'a, 'py>(
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let rows = parts.flat_map(|m| (0..m.nrows()).map(move |i| (0..m.ncols()).map(|j| m[(i, j)]).collect()));
     PyArray2::from_vec2(py, &rows.collect::<Vec<Vec<f64>>>()).map_err(value_error)
+}
+
+/// The settings of a fit, as Python has them: a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Settings {
+    kernel: String,
+    likelihood: String,
+    inference: String,
+    standardise: bool,
+    prior_mean: f64,
+    tau: f64,
+    learn: bool,
+    learn_points: usize,
+    n_inducing: Option<usize>,
+    ard: bool,
+    class_scales: bool,
+}
+
+impl Settings {
+    /// A classifier with them, for points of `inputs` numbers in `classes` classes.
+    fn classifier(&self, inputs: usize, classes: usize) -> PyResult<GpClassifier> {
+        let mut model = GpClassifier::default();
+        let mut kernel = named_kernel(&self.kernel)?;
+        if self.ard || self.class_scales {
+            let given = kernel.take().ok_or_else(|| {
+                value_error("ard and class_scales need a kernel by its name, such as kernel=\"rbf\"; \"auto\" has neither")
+            })?;
+            let given = if self.ard { given.length_per_input(inputs) } else { given };
+            kernel = Some(if self.class_scales { given.scale_per_class(classes) } else { given });
+        }
+        model.kernel = kernel;
+        model.likelihood = named("likelihood", &Likelihood::NAMED, &self.likelihood)?;
+        model.bound = named("inference", &EvidenceBound::NAMED, &self.inference)?;
+        (model.standardise, model.prior_mean, model.tau) = (self.standardise, self.prior_mean, self.tau);
+        (model.learn, model.learn_points, model.inducing) = (self.learn, self.learn_points, self.n_inducing);
+        Ok(model)
+    }
 }
 
 /// A kernel by its name; `auto` is the classifier's own choice.

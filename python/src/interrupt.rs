@@ -17,6 +17,16 @@ pub fn interruptible<T: Send + 'static>(
     cancelled: &AtomicBool,
     work: impl FnOnce() -> PyResult<T> + Send + 'static,
 ) -> PyResult<T> {
+    watched(py, cancelled, || {}, work)
+}
+
+/// [`interruptible`]; `look` is called while it waits.
+pub fn watched<T: Send + 'static>(
+    py: Python<'_>,
+    cancelled: &AtomicBool,
+    mut look: impl FnMut(),
+    work: impl FnOnce() -> PyResult<T> + Send + 'static,
+) -> PyResult<T> {
     let (send, mut receive) = channel();
     // The receiver is gone after Ctrl-C: nobody is left to be told.
     std::thread::spawn(move || send.send(work()).ok());
@@ -26,6 +36,7 @@ pub fn interruptible<T: Send + 'static>(
         match answer {
             Ok(result) => return result,
             Err(RecvTimeoutError::Timeout) => {
+                look();
                 py.check_signals().inspect_err(|_| cancelled.store(true, Ordering::Relaxed))?;
             }
             Err(RecvTimeoutError::Disconnected) => {

@@ -7,6 +7,9 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// The threads of classifiers of vectors.
+pub static VECTORS: Pool = Pool(Mutex::new(None));
+
 /// A thread pool made at its first use. Threads do not survive a fork, which is how `multiprocessing` starts its workers on
 /// Linux before Python 3.14: a child that waited for the threads of its parent would wait for ever.
 #[derive(Default)]
@@ -23,7 +26,8 @@ impl Pool {
         interruptible(py, &AtomicBool::default(), move || threads.install(work))
     }
 
-    fn threads(&self) -> PyResult<Arc<ThreadPool>> {
+    /// The threads, started if this process has none yet.
+    pub fn threads(&self) -> PyResult<Arc<ThreadPool>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
         if let Some((of, threads)) = &*kept

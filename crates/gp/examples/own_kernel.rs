@@ -20,7 +20,7 @@ impl Form for Periodic {
         Statistic::SquaredDistance
     }
 
-    fn shapes(&self) -> &'static [&'static str] {
+    fn shapes(&self) -> &[&'static str] {
         &["lengthscale", "period"]
     }
 

@@ -116,6 +116,23 @@ pub enum Error {
         /// How far from 1 the sum may be.
         tol: f64,
     },
+    /// Inducing points share one kernel.
+    #[error(
+        "a kernel whose shapes or lengths differ by class cannot be used with inducing points: share them, or ask for the exact fit \
+         (no inducing points), which takes fewer rows"
+    )]
+    PerClassKernel,
+    /// Only the logistic-softmax model with direct inference has inducing points.
+    #[error("inducing points need likelihood logistic-softmax and direct inference")]
+    NoInducing,
+    /// A classifier by inducing points keeps no training points.
+    #[error(
+        "{what} needs all training points; this classifier keeps inducing points in their place. Fit it without (`inducing` 0)"
+    )]
+    NeedsAllPoints {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// Labels of one class only: nothing to tell apart.
     #[error("all labels are 0: a classifier needs at least 2 classes")]
     OneClass,

@@ -33,8 +33,10 @@
 //! | What are the latent functions, given labels? | [`inference`]: each a way from a task to a [`posterior::Posterior`] |
 //! | What is a new point? | [`Query`], [`posterior`], [`quadrature`] |
 //! | How good are kernel, prior mean and temperature? | [`objective`] |
+//! | Which points to label next? | [`active`] |
 //! | From vectors to a classifier, hyperparameters learned | [`classifier`] |
 
+pub mod active;
 pub mod classifier;
 mod error;
 pub mod gaussian;

@@ -3,6 +3,7 @@
 use faer::Mat;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
+use std::ops::Range;
 
 use crate::gaussian::{Digits, SignedBlock, Sites};
 use crate::inference::exact::{LabelRegression, largest_target_probabilities};
@@ -11,7 +12,8 @@ use crate::inference::laplace::{Laplace, softmax_probabilities};
 use crate::inference::one_vs_each::OveMeanField;
 use crate::likelihoods::{logistic_softmax, softmax};
 use crate::linalg::{product, sum_any_order};
-use crate::quadrature::{Resolution, probabilities::Predictive};
+use crate::parallel::over_ranges;
+use crate::quadrature::{Resolution, lumped::Lumped, probabilities::Predictive};
 use crate::task::check_matrix;
 use crate::{Error, Query, Result, Task};
 
@@ -264,6 +266,36 @@ impl Latent {
             rule.probs(m, s2, p)?;
             normalise(p, 10.0 * rule.error(s2))
         })
+    }
+
+    /// [`Latent::probs`] of many points and classes: classes that hardly matter at a point count by their mean ([`Lumped`]), and points are
+    /// shared among threads.
+    pub(crate) fn probs_of_many(&self, resolution: Resolution) -> Result<Mat<f64>> {
+        let (points, classes) = (self.points(), self.classes());
+        let part = |range: Range<usize>| -> Result<Vec<f64>> {
+            let (mut rule, mut lumped) = (Predictive::new(resolution), Lumped::default());
+            let zeros = || vec![0.0; classes];
+            let (mut m, mut s2, mut p, mut out) = (zeros(), zeros(), zeros(), Vec::new());
+            for i in range {
+                for c in 0..classes {
+                    m[c] = self.mean[(i, c)] / self.tau;
+                    s2[c] = self.var[(i, c)] / (self.tau * self.tau);
+                }
+                lumped.probs(&mut rule, (&m, &s2), &mut p).map_err(|error| error.in_row(i))?;
+                normalise(&mut p, 10.0 * rule.error(&s2)).map_err(|error| error.in_row(i))?;
+                out.extend_from_slice(&p);
+            }
+            Ok(out)
+        };
+        let mut probs = Mat::zeros(points, classes);
+        let mut row = 0;
+        for part in over_ranges(points, 64, part) {
+            for p in part?.chunks_exact(classes) {
+                (0..classes).for_each(|c| probs[(row, c)] = p[c]);
+                row += 1;
+            }
+        }
+        Ok(probs)
     }
 
     /// Eq. (15a) as the paper computes it: the mean of the likelihood over `samples` draws of f, [M, C]. For comparison; the

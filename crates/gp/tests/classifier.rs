@@ -290,8 +290,8 @@ fn files_that_are_no_classifier_are_refused() {
     problem(&path);
     let at = good.windows(7).position(|word| word == b"version").unwrap();
     let mut newer = good.clone();
-    // The header keeps its length: version 3 becomes version 9.
-    let digit = at + good[at..].iter().position(|byte| *byte == b'3').unwrap();
+    // The header keeps its length: version 4 becomes version 9.
+    let digit = at + good[at..].iter().position(|byte| *byte == b'4').unwrap();
     newer[digit] = b'9';
     std::fs::write(&path, &newer).unwrap();
     assert!(problem(&path).contains("version 9"), "{}", problem(&path));
@@ -428,4 +428,73 @@ fn evidence_moves_away_from_what_is_expected() {
         model.learned().unwrap().tau
     };
     assert!(tau(3.0) > tau(0.05), "{} {}", tau(3.0), tau(0.05));
+}
+
+/// 1,600 points are more than the exact posterior takes by itself: inducing points predict them as well, save and load to the bit, make
+/// sets that hold, and say what they cannot.
+#[test]
+fn many_points_are_fitted_by_inducing_points() {
+    let ((x, y), (x_new, y_new)) = (overlapping(1600, 1), overlapping(2000, 2));
+    let mut model = with(|s| s.learn_points = 60);
+    model.fit(x.as_ref(), &y).unwrap();
+    let learned = model.learned().unwrap();
+    assert!(learned.inducing > 20 && learned.posterior_converged, "{learned:?}");
+    assert_eq!(model.progress.fraction(), 1.0);
+    let probs = model.predict_proba(x_new.as_ref()).unwrap();
+    // The classes overlap by a known law: the best there is.
+    let density = |i: usize, c: usize| {
+        let at = |j: usize| x_new[(i, j)] - if (c >> j) % 2 == 1 { 2.0 } else { 0.0 };
+        (-0.5 * (at(0).powi(2) + at(1).powi(2))).exp()
+    };
+    let best = Mat::from_fn(2000, 4, |i, c| density(i, c) / (0..4).map(|c| density(i, c)).sum::<f64>());
+    let (loss, least) = (log_loss(&probs, &y_new), log_loss(&best, &y_new));
+    assert!(loss < least + 0.03, "{loss} {least}");
+    let loo = model.leave_one_out().unwrap().unwrap();
+    assert!((loo.log_loss - loss).abs() < 0.15, "{} {loss}", loo.log_loss);
+    let sets = model.predict_set(x_new.as_ref(), 0.9).unwrap();
+    let held = sets.iter().zip(&y_new).filter(|(set, y)| set.contains(y)).count() as f64 / 2000.0;
+    assert!(held > 0.9 - 3.0 * (0.09f64 * (1.0 / 320.0 + 1.0 / 2000.0)).sqrt(), "{held}");
+    let loaded = GpClassifier::from_bytes(&model.to_bytes().unwrap(), "many").unwrap();
+    assert_eq!(loaded.predict_proba(x_new.as_ref()).unwrap(), probs);
+    assert_eq!(loaded.leave_one_out().unwrap(), model.leave_one_out().unwrap());
+    assert!(matches!(model.similarity(x_new.as_ref()), Err(Error::NeedsAllPoints { .. })));
+    let mut damaged = model.to_bytes().unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 4;
+    assert!(GpClassifier::from_bytes(&damaged, "damaged").unwrap_err().to_string().contains("checksum"));
+}
+
+#[test]
+fn inducing_points_are_refused_where_there_are_none() {
+    let (x, y) = clusters(1);
+    let mut gaussian = with(|s| (s.likelihood, s.inducing) = (Likelihood::Gaussian, Some(10)));
+    assert_eq!(gaussian.fit(x.as_ref(), &y).unwrap_err(), Error::NoInducing);
+    let by_class = Kernel::new(Rbf).shape_per_class(3);
+    let mut model = with(|s| (s.kernel, s.inducing, s.learn) = (Some(by_class), Some(10), false));
+    assert_eq!(model.fit(x.as_ref(), &y).unwrap_err(), Error::PerClassKernel);
+    let mut stopped = with(|s| s.inducing = Some(10));
+    stopped.cancelled.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(stopped.fit(x.as_ref(), &y).unwrap_err(), Error::Cancelled);
+}
+
+/// Points between the clusters and points never seen tell more than points in their middle, and a batch holds both kinds.
+#[test]
+fn the_points_to_label_next_are_those_that_are_not_known() {
+    let (x, y) = clusters(1);
+    let mut model = GpClassifier::default();
+    model.fit(x.as_ref(), &y).unwrap();
+    // Twice between two clusters, twice in the middle of one.
+    let pool = Mat::from_fn(4, 2, |i, j| [[1.5, 0.0], [1.5, 0.1], [0.0, 0.0], [0.0, 30.0]][i][j]);
+    for (name, by) in siskin_gp::active::Criterion::NAMED {
+        let found = model.suggest(pool.as_ref(), 4, by).unwrap();
+        assert_eq!(found.len(), 4, "{name}");
+        if name != "variance" {
+            assert!(found[0].row < 2, "{name}: {found:?}");
+        }
+        assert!(found.windows(2).all(|pair| pair[0].score >= pair[1].score), "{name}: {found:?}");
+    }
+    assert_eq!(
+        GpClassifier::default().suggest(pool.as_ref(), 1, Default::default()).unwrap_err(),
+        Error::NotFitted
+    );
 }

@@ -56,12 +56,13 @@ pub(super) struct Standardiser {
 
 impl Standardiser {
     /// Mean and standard deviation of each column; a column that does not vary keeps scale 1.
-    pub(super) fn of(x: MatRef<'_, f64>) -> Self {
+    /// Sums run over the rows in this order.
+    pub(super) fn of(x: MatRef<'_, f64>, order: &[usize]) -> Self {
         let n = x.nrows() as f64;
         let columns = |f: &dyn Fn(usize) -> f64| (0..x.ncols()).map(f).collect::<Vec<f64>>();
-        let mean = columns(&|j| (0..x.nrows()).map(|i| x[(i, j)] / n).sum());
+        let mean = columns(&|j| order.iter().map(|&i| x[(i, j)] / n).sum());
         let scale = columns(&|j| {
-            let var: f64 = (0..x.nrows()).map(|i| (x[(i, j)] - mean[j]).powi(2) / n).sum();
+            let var: f64 = order.iter().map(|&i| (x[(i, j)] - mean[j]).powi(2) / n).sum();
             let largest = (0..x.nrows()).fold(0.0f64, |m, i| m.max(x[(i, j)].abs()));
             // Rounding alone makes a constant column vary by some 1e-16 of its size.
             if var.sqrt() > 1e-12 * largest { var.sqrt() } else { 1.0 }
@@ -79,11 +80,11 @@ impl Standardiser {
     }
 }
 
-/// The rows sorted by their values, so that what is learned does not depend on the order they come in.
-pub(super) fn order_of_values(x: &Mat<f64>) -> Vec<usize> {
+/// The rows sorted by their values (and equal ones by their labels), so that what is learned does not depend on the order they come in.
+pub(super) fn order_of_values(x: MatRef<'_, f64>, y: &[usize]) -> Vec<usize> {
     let by_value = |&a: &usize, &b: &usize| {
-        let columns = (0..x.ncols()).map(|j| x[(a, j)].total_cmp(&x[(b, j)]));
-        columns.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+        let mut columns = (0..x.ncols()).map(|j| x[(a, j)].total_cmp(&x[(b, j)]));
+        columns.find(|order| order.is_ne()).unwrap_or_else(|| y[a].cmp(&y[b]))
     };
     let mut order: Vec<usize> = (0..x.nrows()).collect();
     order.sort_by(by_value);
@@ -171,13 +172,14 @@ mod tests {
     #[test]
     fn rows_are_sorted_by_their_values() {
         let x = Mat::from_fn(4, 2, |i, j| [[1.0, 2.0], [0.0, 5.0], [1.0, -2.0], [0.0, 5.0]][i][j]);
-        assert_eq!(order_of_values(&x), [1, 3, 2, 0]);
+        assert_eq!(order_of_values(x.as_ref(), &[0, 0, 0, 0]), [1, 3, 2, 0]);
+        assert_eq!(order_of_values(x.as_ref(), &[0, 1, 0, 0]), [3, 1, 2, 0]);
     }
 
     #[test]
     fn constant_columns_are_only_shifted() {
         let x = Mat::from_fn(4, 2, |i, j| if j == 0 { 0.1 } else { i as f64 });
-        let z = Standardiser::of(x.as_ref()).apply(x.as_ref());
+        let z = Standardiser::of(x.as_ref(), &[2, 0, 1, 3]).apply(x.as_ref());
         assert!((0..4).all(|i| z[(i, 0)].abs() < 1e-15));
         let (mean, square): (f64, f64) =
             (0..4).fold((0.0, 0.0), |(m, s), i| (m + z[(i, 1)], s + z[(i, 1)].powi(2)));

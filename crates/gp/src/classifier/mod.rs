@@ -15,23 +15,28 @@
 
 mod adapted;
 mod cost;
+mod inducing;
 mod inputs;
 mod learn;
 mod posterior;
+mod progress;
 mod sets;
 mod store;
+mod suggest;
 
 use crate::hyper::Hyper;
 use crate::kernels::Kernel;
-use crate::objective::{LeaveOneOut, leave_one_out_at};
+use crate::objective::LeaveOneOut;
 use crate::posterior::{Latent, entropy};
 use crate::quadrature::Resolution;
 use crate::{Error, Result};
 use adapted::Adapted;
 use faer::{Mat, MatRef};
+use inducing::{Inducing, Sizes};
 use inputs::{Standardiser, check_features, count_classes, order_of_values};
 pub use learn::{Expected, Learned};
-use learn::{Points, learn};
+use learn::{HeldOut, Large, Points, learn, learn_large};
+pub use progress::Progress;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -111,6 +116,12 @@ pub struct GpClassifier {
     pub learn: bool,
     /// Learn them on at most this many training points, spread over all classes. The posterior always uses all points.
     pub learn_points: usize,
+    /// Inducing points: `Some(0)` is none, a posterior over all training points, which costs their number cubed; `Some(m)` is about m;
+    /// `None` is none up to [`GpClassifier::EXACT_ROWS`] rows, and above as many as work and memory allow, at most 1024. Only
+    /// [`Likelihood::LogisticSoftmax`] with [`EvidenceBound::Direct`] has them.
+    pub inducing: Option<usize>,
+    /// How far a running fit is. Clones share it.
+    pub progress: Arc<Progress>,
     /// Set from another thread, it ends a running fit with [`Error::Cancelled`] at its next step. Clones share it.
     pub cancelled: Arc<AtomicBool>,
     fitted: Option<Trained>,
@@ -122,18 +133,39 @@ pub struct GpClassifier {
 #[derive(Debug, Clone)]
 struct Trained {
     standardiser: Standardiser,
-    /// Training points after standardisation, [N, D].
-    x: Mat<f64>,
-    y: Vec<usize>,
-    adapted: Adapted,
+    by: Knowledge,
     learned: Learned,
 }
 
+/// What the training points left behind.
+#[derive(Debug, Clone)]
+enum Knowledge {
+    /// Themselves, after standardisation, [N, D], and a posterior over all.
+    All { x: Mat<f64>, y: Vec<usize>, adapted: Adapted },
+    /// Inducing points, and how points that were held out came off.
+    Few(Box<Inducing>, HeldOut),
+}
+
 impl Trained {
+    fn kernel(&self) -> &Kernel {
+        match &self.by {
+            Knowledge::All { adapted, .. } => &adapted.prior().kernel,
+            Knowledge::Few(inducing, _) => &inducing.prior.kernel,
+        }
+    }
+
+    /// The training points with their posterior; an error where there are inducing points instead.
+    fn all(&self, what: &'static str) -> Result<(&Mat<f64>, &[usize], &Adapted)> {
+        match &self.by {
+            Knowledge::All { x, y, adapted } => Ok((x, y, adapted)),
+            Knowledge::Few(..) => Err(Error::NeedsAllPoints { what }),
+        }
+    }
+
     /// New points, checked and standardised.
     fn standardised(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
         check_features(x, x.nrows())?;
-        let (expected, got) = (self.x.ncols(), x.ncols());
+        let (expected, got) = (self.standardiser.mean.len(), x.ncols());
         if got != expected {
             return Err(Error::Shape { what: "columns of x", expected, got });
         }
@@ -142,17 +174,32 @@ impl Trained {
 
     /// The latent values at standardised points, and the probabilities that follow.
     fn answer(&self, x: MatRef<'_, f64>) -> Result<(Latent, Mat<f64>)> {
+        let adapted = match &self.by {
+            Knowledge::All { adapted, .. } => adapted,
+            Knowledge::Few(inducing, _) => {
+                let latent = inducing.latent(x)?;
+                let probs = latent.clone().narrowed(self.learned.spread).probs_of_many(Resolution::Fast)?;
+                return Ok((latent, probs));
+            }
+        };
         if self.learned.spread == 1.0 {
-            return self.adapted.answer(x, Resolution::Standard);
+            return adapted.answer(x, Resolution::Standard);
         }
-        let latent = self.adapted.posterior().latent(&self.adapted.support.query(x)?)?;
+        let latent = adapted.posterior().latent(&adapted.support.query(x)?)?;
         let probs = latent.clone().narrowed(self.learned.spread).probs(Resolution::Standard)?;
         Ok((latent, probs))
     }
 
-    /// The latent values at the training points as the others have it, as probabilities are averaged over them.
-    fn cavities(&self) -> Option<Latent> {
-        self.adapted.posterior().blocks().map(|blocks| blocks.cavities().narrowed(self.learned.spread))
+    /// How training points came off that others predicted: log-loss, accuracy, and each one's class with its probability. By cavities,
+    /// or where there are inducing points those that were held out last.
+    fn left_out(&self) -> Result<Option<HeldOut>> {
+        match &self.by {
+            Knowledge::All { y, adapted, .. } => {
+                let cavities = adapted.posterior().blocks().map(|blocks| blocks.cavities());
+                cavities.map(|latent| sets::left_out(&latent.narrowed(self.learned.spread), y)).transpose()
+            }
+            Knowledge::Few(_, held) => Ok(Some(held.clone())),
+        }
     }
 }
 
@@ -194,6 +241,8 @@ impl Default for GpClassifier {
             expected: None,
             learn: true,
             learn_points: 200,
+            inducing: None,
+            progress: Arc::default(),
             cancelled: Arc::default(),
             fitted: None,
             unsealed: false,
@@ -202,19 +251,36 @@ impl Default for GpClassifier {
 }
 
 impl GpClassifier {
+    /// Up to so many training points the posterior is over all of them, unless [`GpClassifier::inducing`] says otherwise.
+    pub const EXACT_ROWS: usize = 1500;
+
     /// Learns from N points `x` [N, D] with labels `y` in `0..C`, every class at least once.
     pub fn fit(&mut self, x: MatRef<'_, f64>, y: &[usize]) -> Result<()> {
         (self.fitted, self.unsealed) = (None, false);
         let classes = count_classes(y)?;
         check_features(x, y.len())?;
-        cost::check_cost(y.len(), classes, self.likelihood)?;
         self.check_settings()?;
-        let standardiser = if self.standardise { Standardiser::of(x) } else { Standardiser::none(x.ncols()) };
+        let sizes = self.sizes(x, classes)?;
+        if sizes.is_none() {
+            cost::check_cost(y.len(), classes, self.likelihood)?;
+        }
+        self.progress.start();
+        let order = order_of_values(x, y);
+        let standardiser = match self.standardise {
+            true => Standardiser::of(x, &order),
+            false => Standardiser::none(x.ncols()),
+        };
         let x = standardiser.apply(x);
-        let order = order_of_values(&x);
         let kernel = self.kernel(&x, &order)?;
         kernel.check(classes)?;
         let points = Points { x: &x, y, classes };
+        if let Some(sizes) = sizes {
+            let Large { done, learned, held } = learn_large(self, kernel, points, &order, sizes)?;
+            let by = Knowledge::Few(Box::new(done.classifier()), held);
+            self.fitted = Some(Trained { standardiser, by, learned });
+            self.progress.reach(1.0);
+            return Ok(());
+        }
         let (kernel, mut learned) = learn(self, kernel, points, &order)?;
         let few = points.few(&order, self.learn_points);
         let hyper = Hyper { kernel, mean: learned.prior_mean, tau: learned.tau };
@@ -222,8 +288,21 @@ impl GpClassifier {
         let adapted = posterior::adapted(self, &hyper, learned.noise, (&x, y, classes), Some(guess))?;
         let posterior = adapted.posterior();
         (learned.bound, learned.posterior_converged) = (posterior.bound, posterior.converged);
-        self.fitted = Some(Trained { standardiser, x, y: y.to_vec(), adapted, learned });
+        let by = Knowledge::All { x, y: y.to_vec(), adapted };
+        self.fitted = Some(Trained { standardiser, by, learned });
+        self.progress.reach(1.0);
         Ok(())
+    }
+
+    /// How many inducing points a fit takes, if it takes any.
+    fn sizes(&self, x: MatRef<'_, f64>, classes: usize) -> Result<Option<Sizes>> {
+        let rows = x.nrows();
+        match self.inducing {
+            Some(0) => Ok(None),
+            None if rows <= Self::EXACT_ROWS || !self.searches() => Ok(None),
+            Some(_) if !self.searches() => Err(Error::NoInducing),
+            asked => Sizes::new(asked, rows, x.ncols(), classes).map(Some),
+        }
     }
 
     /// Probabilities, latent moments and entropy at M points `x` [M, D].
@@ -250,13 +329,11 @@ impl GpClassifier {
         Ok(self.predictions(x)?.entropy)
     }
 
-    /// Leave-one-out log-loss and accuracy of all training points; only [`Likelihood::LogisticSoftmax`] has one.
+    /// Leave-one-out log-loss and accuracy of all training points, where there are inducing points of those that were held out last; only
+    /// [`Likelihood::LogisticSoftmax`] has one.
     pub fn leave_one_out(&self) -> Result<Option<LeaveOneOut>> {
-        let model = self.model()?;
-        model
-            .cavities()
-            .map(|cavities| leave_one_out_at(&cavities, &model.y, Resolution::Standard))
-            .transpose()
+        let found = self.model()?.left_out()?;
+        Ok(found.map(|HeldOut { log_loss, accuracy, .. }| LeaveOneOut { log_loss, accuracy }))
     }
 
     /// Sets of classes, one per point, that hold the true class with at least this chance, `level` in (0, 1): every class whose
@@ -271,8 +348,7 @@ impl GpClassifier {
         }
         let model = self.model()?;
         let at = self.predictions(x)?;
-        let threshold =
-            model.cavities().map(|cavities| sets::threshold(&cavities, &model.y, level)).transpose()?;
+        let threshold = model.left_out()?.map(|found| sets::threshold(&found, level));
         Ok((0..at.probs.nrows())
             .map(|i| {
                 let p: Vec<f64> = (0..at.probs.ncols()).map(|c| at.probs[(i, c)]).collect();
@@ -284,7 +360,8 @@ impl GpClassifier {
     /// Latent values at the training points, each without its fold: see [`Posterior::left_out`](crate::posterior::Posterior::left_out).
     pub fn left_out(&self, folds: &[Vec<usize>]) -> Result<Latent> {
         let model = self.model()?;
-        let latent = model.adapted.posterior.left_out(&model.adapted.support.task()?, folds)?;
+        let (_, _, adapted) = model.all("left-out values")?;
+        let latent = adapted.posterior.left_out(&adapted.support.task()?, folds)?;
         Ok(latent.narrowed(model.learned.spread))
     }
 
@@ -295,14 +372,14 @@ impl GpClassifier {
 
     /// The kernel with its learned parameters.
     pub fn fitted_kernel(&self) -> Result<&Kernel> {
-        Ok(&self.model()?.adapted.prior().kernel)
+        Ok(self.model()?.kernel())
     }
 
     /// [`Kernel::correlation`] between the N training points and M points `x` [M, D], [N, M].
     pub fn similarity(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
         let model = self.model()?;
         let x = model.standardised(x)?;
-        model.adapted.similarity(x.as_ref())
+        model.all("similarity to the training points")?.2.similarity(x.as_ref())
     }
 
     /// What people should be told who loaded it: that no checksum says it is whole.

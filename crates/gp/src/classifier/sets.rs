@@ -1,16 +1,25 @@
 //! Sets of classes instead of one class.
 
+use super::learn::HeldOut;
 use crate::Result;
+use crate::objective::{LeaveOneOut, leave_one_out_of};
 use crate::posterior::Latent;
 use crate::quadrature::Resolution;
 
 /// The probability below which a class is left out of a set: the k-th smallest left-out probability of the true class among the N
 /// training points, `k = floor((N + 1) (1 - level))`; 0 for `k = 0`.
-pub(super) fn threshold(cavities: &Latent, y: &[usize], level: f64) -> Result<f64> {
-    let probs = cavities.probs(Resolution::Standard)?;
-    let mut own: Vec<f64> = y.iter().enumerate().map(|(i, &c)| probs[(i, c)]).collect();
+pub(super) fn threshold(left_out: &HeldOut, level: f64) -> f64 {
+    let mut own: Vec<f64> = left_out.own.iter().map(|&(_, p)| p).collect();
     own.sort_by(f64::total_cmp);
-    Ok(smallest(&own, level))
+    smallest(&own, level)
+}
+
+/// How the training points come off by their cavities.
+pub(super) fn left_out(cavities: &Latent, y: &[usize]) -> Result<HeldOut> {
+    let probs = cavities.probs(Resolution::Standard)?;
+    let LeaveOneOut { log_loss, accuracy } = leave_one_out_of(&probs, y)?;
+    let own = y.iter().enumerate().map(|(i, &c)| (c, probs[(i, c)])).collect();
+    Ok(HeldOut { own, log_loss, accuracy })
 }
 
 /// The k-th of ascending values.

@@ -1,8 +1,10 @@
 //! Saving and loading: one safetensors file, arrays as tensors, everything else as JSON in its header.
 
+use super::inducing::{Inducing, Narrow};
 use super::inputs::{Standardiser, check_features, count_classes};
+use super::learn::HeldOut;
 use super::posterior::{adapted, restored};
-use super::{EvidenceBound, GpClassifier, Learned, Likelihood, Trained};
+use super::{EvidenceBound, GpClassifier, Knowledge, Learned, Likelihood, Trained};
 use crate::gaussian::Sites;
 use crate::hyper::Hyper;
 use crate::kernels::Kernel;
@@ -18,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Key of the JSON in the header.
 const KEY: &str = "siskin-gp-classifier";
 /// Raised when the meaning of a stored field changes.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Most bytes of a file.
 const MOST_BYTES: u64 = 2 << 30;
 
@@ -61,9 +63,35 @@ fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> String {
     table.iter().find(|(_, v)| v == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
 }
 
+/// The arrays of what the training points left behind.
+fn knowledge_arrays(by: &Knowledge) -> Vec<Array> {
+    match by {
+        Knowledge::All { x, y, adapted } => {
+            let mut arrays = vec![floats("x", x), whole("y", y.iter().copied())];
+            if let Some(blocks) = adapted.posterior().blocks() {
+                let sites = blocks.sites();
+                arrays.extend([floats("sites.b", &sites.b), floats("sites.w", &sites.w)]);
+            }
+            arrays
+        }
+        Knowledge::Few(inducing, held) => {
+            let own = Mat::from_fn(held.own.len(), 1, |i, _| held.own[i].1);
+            vec![
+                floats("inducing.z", &inducing.z),
+                narrow_floats("inducing.mean", &[&inducing.mean]),
+                narrow_floats("inducing.factors", &inducing.narrow.factors.iter().collect::<Vec<_>>()),
+                narrow_floats("inducing.variances", &[&inducing.narrow.others]),
+                whole("held.y", held.own.iter().map(|&(y, _)| y)),
+                floats("held.own", &own),
+                floats("held.scores", &row(&[held.log_loss, held.accuracy])),
+            ]
+        }
+    }
+}
+
 impl GpClassifier {
     /// Writes the fitted classifier to a safetensors file, whole or not at all. It keeps the training points: the posterior
-    /// needs them.
+    /// needs them; with inducing points it keeps these alone.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         write_whole(path, &self.to_bytes()?).map_err(|e| file_error(path, &e))
@@ -78,26 +106,15 @@ impl GpClassifier {
             likelihood: name_of(&Likelihood::NAMED, &self.likelihood),
             inference: name_of(&EvidenceBound::NAMED, &self.bound),
             standardise: self.standardise,
-            kernel: model.adapted.prior().kernel.clone(),
+            kernel: model.kernel().clone(),
             learned: model.learned.clone(),
             checksum: String::new(),
         };
         let mut arrays = vec![
-            floats("x", &model.x),
             floats("mean", &row(&model.standardiser.mean)),
             floats("scale", &row(&model.standardiser.scale)),
-            (
-                "y",
-                Dtype::U64,
-                vec![model.y.len()],
-                model.y.iter().flat_map(|&y| (y as u64).to_le_bytes()).collect(),
-            ),
         ];
-        if let Some(blocks) = model.adapted.posterior().blocks() {
-            let sites = blocks.sites();
-            arrays.push(floats("sites.b", &sites.b));
-            arrays.push(floats("sites.w", &sites.w));
-        }
+        arrays.extend(knowledge_arrays(&model.by));
         let named = arrays.iter().map(|(name, _, _, bytes)| (*name, bytes.as_slice()));
         header.checksum = checksum(&header, named).map_err(|e| file_error(path, &e))?;
         let json = serde_json::to_string(&header).map_err(|e| file_error(path, &e))?;
@@ -130,7 +147,7 @@ impl GpClassifier {
         let sealed = value["version"].as_u64() != Some(1);
         match value["version"].as_u64() {
             Some(1) => value = from_version_1(value),
-            Some(2) => {}
+            Some(2 | 3) => {}
             Some(version) if version == u64::from(VERSION) => {}
             version => {
                 let found = version.map_or("unknown".to_owned(), |v| v.to_string());
@@ -201,13 +218,9 @@ impl Reader<'_> {
         let bound = bound.ok_or_else(|| find("inference", &header.inference))?.1;
         let Header { kernel, learned, .. } = header;
 
-        let y = self.labels()?;
-        let classes = count_classes(&y)?;
-        kernel.check(classes)?;
-        let x = self.matrix("x")?;
-        check_features(x.as_ref(), y.len())?;
-        let standardiser =
-            Standardiser { mean: self.row("mean", x.ncols())?, scale: self.row("scale", x.ncols())? };
+        let mean = self.matrix("mean")?;
+        let width = mean.ncols();
+        let standardiser = Standardiser { mean: self.row("mean", width)?, scale: self.row("scale", width)? };
         let mut out = GpClassifier {
             kernel: Some(kernel.clone()),
             likelihood,
@@ -220,17 +233,80 @@ impl Reader<'_> {
         };
         out.check_settings()?;
         let hyper = Hyper { kernel, mean: learned.prior_mean, tau: learned.tau };
-        let adapted = if likelihood == Likelihood::LogisticSoftmax {
+        let by = match learned.inducing {
+            0 => self.all_points(&out, &hyper, &learned, width)?,
+            _ => self.inducing(&hyper, width)?,
+        };
+        out.fitted = Some(Trained { standardiser, by, learned });
+        Ok(out)
+    }
+
+    fn all_points(
+        &self,
+        settings: &GpClassifier,
+        hyper: &Hyper,
+        learned: &Learned,
+        width: usize,
+    ) -> Result<Knowledge> {
+        let y = self.labels("y")?;
+        let classes = count_classes(&y)?;
+        hyper.kernel.check(classes)?;
+        let x = self.sized("x", y.len(), width)?;
+        check_features(x.as_ref(), y.len())?;
+        let adapted = if settings.likelihood == Likelihood::LogisticSoftmax {
             let sites = Sites {
                 b: self.sized("sites.b", y.len(), classes)?,
                 w: self.sized("sites.w", y.len(), classes)?,
             };
-            restored(&hyper, (&x, &y, classes), &sites, learned.bound)?
+            restored(hyper, (&x, &y, classes), &sites, learned.bound)?
         } else {
-            adapted(&out, &hyper, learned.noise, (&x, &y, classes), None)?
+            adapted(settings, hyper, learned.noise, (&x, &y, classes), None)?
         };
-        out.fitted = Some(Trained { standardiser, x, y, adapted, learned });
-        Ok(out)
+        Ok(Knowledge::All { x, y, adapted })
+    }
+
+    fn inducing(&self, hyper: &Hyper, width: usize) -> Result<Knowledge> {
+        let z = self.matrix("inducing.z")?;
+        let z = self.sized("inducing.z", z.nrows(), width)?;
+        let one = |name: &'static str| -> Result<Mat<f32>> {
+            let none = || file_error(self.path, &format!("array `{name}` is empty"));
+            self.narrow(name)?.into_iter().next().ok_or_else(none)
+        };
+        let mean = one("inducing.mean")?;
+        let classes = mean.ncols();
+        if classes < 2 {
+            return Err(Error::OneClass);
+        }
+        hyper.kernel.check(classes)?;
+        let narrow = Narrow { factors: self.narrow("inducing.factors")?, others: one("inducing.variances")? };
+        let inducing = Inducing::from_parts(z, hyper.prior(classes), mean, narrow)?;
+        let y = self.labels("held.y")?;
+        if let Some((row, &label)) = y.iter().enumerate().find(|&(_, &label)| label >= classes) {
+            return Err(Error::Label { row, label, classes });
+        }
+        let (own, scores) = (self.sized("held.own", y.len(), 1)?, self.row("held.scores", 2)?);
+        let own = y.iter().enumerate().map(|(i, &y)| (y, own[(i, 0)])).collect();
+        let held = HeldOut { own, log_loss: scores[0], accuracy: scores[1] };
+        Ok(Knowledge::Few(Box::new(inducing), held))
+    }
+
+    /// Matrices of 32-bit floats of one size.
+    fn narrow(&self, name: &'static str) -> Result<Vec<Mat<f32>>> {
+        let tensor = self.tensor(name, Dtype::F32, 3)?;
+        let (rows, cols) = (tensor.shape()[1], tensor.shape()[2]);
+        let values: Vec<f32> =
+            tensor.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        if let Some(place) = values.iter().position(|v| !v.is_finite()) {
+            let value = f64::from(values[place]);
+            return Err(Error::NotFinite {
+                what: name,
+                row: place / cols.max(1),
+                col: place % cols.max(1),
+                value,
+            });
+        }
+        let one = |k: usize| Mat::from_fn(rows, cols, |i, j| values[(k * rows + i) * cols + j]);
+        Ok((0..tensor.shape()[0]).map(one).collect())
     }
 
     fn tensor(&self, name: &str, dtype: Dtype, dimensions: usize) -> Result<TensorView<'_>> {
@@ -266,8 +342,8 @@ impl Reader<'_> {
         Ok((0..cols).map(|j| m[(0, j)]).collect())
     }
 
-    fn labels(&self) -> Result<Vec<usize>> {
-        let tensor = self.tensor("y", Dtype::U64, 1)?;
+    fn labels(&self, name: &str) -> Result<Vec<usize>> {
+        let tensor = self.tensor(name, Dtype::U64, 1)?;
         words(tensor.data())
             .map(|bytes| {
                 usize::try_from(u64::from_le_bytes(bytes))
@@ -284,6 +360,20 @@ fn floats(name: &'static str, m: &Mat<f64>) -> Array {
     let bytes =
         (0..m.nrows()).flat_map(|i| (0..m.ncols()).flat_map(move |j| m[(i, j)].to_le_bytes())).collect();
     (name, Dtype::F64, vec![m.nrows(), m.ncols()], bytes)
+}
+
+/// Matrices of 32-bit floats of one size.
+fn narrow_floats(name: &'static str, all: &[&Mat<f32>]) -> Array {
+    let (rows, cols) = all.first().map_or((0, 0), |m| (m.nrows(), m.ncols()));
+    let of = |m: &Mat<f32>| (0..rows).flat_map(|i| (0..cols).map(move |j| (i, j))).map(|at| m[at]).collect();
+    let bytes = all.iter().flat_map(|m| -> Vec<f32> { of(m) }).flat_map(f32::to_le_bytes).collect();
+    (name, Dtype::F32, vec![all.len(), rows, cols], bytes)
+}
+
+/// Whole numbers.
+fn whole(name: &'static str, values: impl ExactSizeIterator<Item = usize>) -> Array {
+    let shape = vec![values.len()];
+    (name, Dtype::U64, shape, values.flat_map(|v| (v as u64).to_le_bytes()).collect())
 }
 
 fn row(values: &[f64]) -> Mat<f64> {

@@ -26,7 +26,7 @@ pub trait Form: Debug + Send + Sync {
     fn statistic(&self) -> Statistic;
 
     /// The names of the shape parameters, in the order in which they come.
-    fn shapes(&self) -> &'static [&'static str];
+    fn shapes(&self) -> &[&'static str];
 
     /// Whether feature vectors are always divided by their length first.
     fn on_unit_vectors(&self) -> bool {

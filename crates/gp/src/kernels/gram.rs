@@ -76,6 +76,29 @@ impl Kernel {
         Ok(total)
     }
 
+    /// The values of all pairs of two sets of points before the output scale, [N, M], by matrix products: for many points. Squared
+    /// distances have an error of some 1e-16 |x|^2 so. An error for a kernel that is not the same for all classes.
+    pub(crate) fn by_products(&self, x: &KernelFeatures, x2: &KernelFeatures) -> Result<Mat<f64>> {
+        if self.sets(x.dim())? > 1 {
+            return Err(Error::PerClassKernel);
+        }
+        let part = |raw: &[f64]| raw.iter().map(|&raw| softplus(raw)).collect::<Vec<f64>>();
+        let (shape, lengths) = (part(&self.raw_shape), part(&self.raw_lengths));
+        let (z, z2) = (x.over(&lengths), x2.over(&lengths));
+        let mut value = crate::linalg::product(z.transpose(), z2.as_ref().as_ref());
+        let square = |z: &Mat<f64>, i: usize| z.col_as_slice(i).iter().map(|v| v * v).sum::<f64>();
+        let squares: Vec<f64> = (0..z.ncols()).map(|i| square(&z, i)).collect();
+        for j in 0..value.ncols() {
+            let column = value.col_as_slice_mut(j);
+            if self.form.is_stationary() {
+                let own = square(&z2, j);
+                column.iter_mut().zip(&squares).for_each(|(p, s)| *p = (s + own - 2.0 * *p).max(0.0));
+            }
+            self.form.values(column, &shape);
+        }
+        Ok(value)
+    }
+
     fn gram<'a>(&'a self, x: &'a KernelFeatures, x2: &'a KernelFeatures, pairs: Pairs) -> Result<Gram<'a>> {
         let sets = (0..self.sets(x.dim())?).map(|set| self.set(x, x2, pairs, set)).collect();
         Ok(Gram { kernel: self, x, x2, pairs, sets })
@@ -139,6 +162,11 @@ impl Gram<'_> {
     pub fn own_of_classes(&self, classes: usize) -> Mat<f64> {
         let rows = self.sets[0].value.nrows();
         Mat::from_fn(rows, classes, |i, c| self.kernel.scale(c) * self.set_of(c).value[(i, 0)])
+    }
+
+    /// [`Kernel::own`] of the first class before its output scale.
+    pub(crate) fn own_before_scale(&self) -> Vec<f64> {
+        self.sets[0].value.col_as_slice(0).to_vec()
     }
 
     pub(super) fn set_of(&self, class: usize) -> &Set {

@@ -21,7 +21,7 @@ impl Form for Linear {
         Statistic::Product
     }
 
-    fn shapes(&self) -> &'static [&'static str] {
+    fn shapes(&self) -> &[&'static str] {
         &["variance"]
     }
 

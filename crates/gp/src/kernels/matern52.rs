@@ -22,7 +22,7 @@ impl Form for Matern52 {
         Statistic::SquaredDistance
     }
 
-    fn shapes(&self) -> &'static [&'static str] {
+    fn shapes(&self) -> &[&'static str] {
         &["lengthscale"]
     }
 

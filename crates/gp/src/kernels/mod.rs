@@ -38,6 +38,9 @@ macro_rules! forms {
 }
 
 forms! {
+    arc_cosine::ArcCosine,
+    combined::Combined,
+    constant::Constant,
     cosine::Cosine,
     linear::Linear,
     rbf::Rbf,

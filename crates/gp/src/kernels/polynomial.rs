@@ -38,7 +38,7 @@ impl Form for Polynomial {
         Statistic::Product
     }
 
-    fn shapes(&self) -> &'static [&'static str] {
+    fn shapes(&self) -> &[&'static str] {
         &["offset"]
     }
 

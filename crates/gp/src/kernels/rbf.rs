@@ -21,7 +21,7 @@ impl Form for Rbf {
         Statistic::SquaredDistance
     }
 
-    fn shapes(&self) -> &'static [&'static str] {
+    fn shapes(&self) -> &[&'static str] {
         &["lengthscale"]
     }
 

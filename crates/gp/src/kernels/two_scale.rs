@@ -22,7 +22,7 @@ impl Form for TwoScale {
         Statistic::SquaredDistance
     }
 
-    fn shapes(&self) -> &'static [&'static str] {
+    fn shapes(&self) -> &[&'static str] {
         &["lengthscale", "lengthscale of the trend", "variance of the trend"]
     }
 

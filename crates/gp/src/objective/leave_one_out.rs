@@ -8,6 +8,7 @@
 use crate::posterior::{Blocks, Latent};
 use crate::quadrature::Resolution;
 use crate::{Error, Result};
+use faer::Mat;
 
 /// The leave-one-out log-loss of a posterior and how often its largest probability is right.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,19 +21,15 @@ pub struct LeaveOneOut {
 
 /// `-(1/N) sum_n log p(y_n | y_-n)` for labels `y`, each probability by the quadrature of Eq. (15a) at the cavity of its point.
 pub fn leave_one_out(posterior: &Blocks, y: &[usize]) -> Result<LeaveOneOut> {
-    leave_one_out_at(&posterior.cavities(), y, Resolution::Standard)
-}
-
-/// [`leave_one_out`] from cavities, with integrals of this resolution.
-pub(crate) fn leave_one_out_at(
-    cavities: &Latent,
-    y: &[usize],
-    resolution: Resolution,
-) -> Result<LeaveOneOut> {
+    let cavities = posterior.cavities();
     if y.len() != cavities.points() {
         return Err(Error::Shape { what: "labels", expected: cavities.points(), got: y.len() });
     }
-    let probs = cavities.probs(resolution)?;
+    leave_one_out_of(&cavities.probs(Resolution::Standard)?, y)
+}
+
+/// [`leave_one_out`] from the class probabilities [N, C] of the points.
+pub(crate) fn leave_one_out_of(probs: &Mat<f64>, y: &[usize]) -> Result<LeaveOneOut> {
     let (mut loss, mut right) = (0.0, 0);
     for (row, &label) in y.iter().enumerate() {
         if label >= probs.ncols() {
@@ -52,7 +49,7 @@ impl Blocks {
     pub(crate) fn cavities(&self) -> Latent {
         let (blocks, tau) = (self.of_classes(), self.tau());
         let table = |f: &dyn Fn(f64, f64) -> f64| {
-            faer::Mat::from_fn(blocks[0].g.len(), blocks.len(), |i, c| {
+            Mat::from_fn(blocks[0].g.len(), blocks.len(), |i, c| {
                 let block = &blocks[c];
                 // `1 - w v = (B^{-1})_nn > 0` up to rounding.
                 let v = block.v[i] / (1.0 - block.w[i] * block.v[i]).max(f64::EPSILON);

@@ -15,6 +15,6 @@ pub(crate) use direct::envelope;
 pub use direct::{direct, natural_bound};
 pub use elbo::bound;
 pub use episode::{EpisodeGradient, Objective};
-pub(crate) use leave_one_out::leave_one_out_at;
+pub(crate) use leave_one_out::leave_one_out_of;
 pub use leave_one_out::{LeaveOneOut, leave_one_out};
 pub use predictive::predictive;

@@ -17,9 +17,11 @@ mod grid;
 mod lattice;
 pub mod log_sigmoid;
 pub mod log_z;
+pub(crate) mod lumped;
 mod nodes;
 mod outer;
 pub mod probabilities;
+pub(crate) mod tilted;
 
 use crate::{Error, Result};
 

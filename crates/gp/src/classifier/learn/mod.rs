@@ -7,6 +7,7 @@
 
 mod evidence;
 mod folds;
+mod large;
 mod parameters;
 mod search;
 mod starts;
@@ -16,6 +17,7 @@ use super::{GpClassifier, Likelihood};
 use crate::kernels::Kernel;
 use crate::{Error, Result};
 use faer::Mat;
+pub(super) use large::{HeldOut, Large, learn_large};
 use parameters::{At, Parameters};
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +56,9 @@ pub struct Learned {
     /// Whether the hyperparameters are those of the search. `false`: by that log-loss the start was better, and it was kept.
     #[serde(default = "yes")]
     pub learned_kept: bool,
+    /// Number of inducing points; 0 where the posterior is over all training points.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub inducing: usize,
 }
 
 /// A prior of temperature and spread for points of one kind, such as features of pretrained networks: normal in their logarithms. Where no
@@ -81,6 +86,11 @@ fn is_one(spread: &f64) -> bool {
     *spread == 1.0
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde asks.
+fn is_zero(inducing: &usize) -> bool {
+    *inducing == 0
+}
+
 /// The points hyperparameters are learned on.
 #[derive(Clone, Copy)]
 pub(super) struct Points<'a> {
@@ -100,6 +110,11 @@ impl Points<'_> {
     /// At most `most` points, spread over all classes and over `order`.
     pub(super) fn few(&self, order: &[usize], most: usize) -> Few {
         self.select(&spread_subset(order, self.y, self.classes, most))
+    }
+
+    /// All points, in this order.
+    fn in_order(&self, order: &[usize]) -> Few {
+        self.select(order)
     }
 
     /// These points.
@@ -134,7 +149,7 @@ pub(super) fn learn(
     let small = Points { x: &few.x, y: &few.y, classes: points.classes };
     let given = Parameters::new(settings, kernel);
     let found = match (settings.learn, settings.searches()) {
-        (true, true) => search::search(settings, &given, points, order)?,
+        (true, true) => search::search(settings, &given, points, order, true)?,
         (true, false) => evidence::climb(settings, given, small)?,
         (false, _) => evidence::stay(settings, given, small)?,
     };
@@ -152,6 +167,7 @@ pub(super) fn learn(
         posterior_converged: false,
         held_out: found.loss,
         learned_kept: found.kept,
+        inducing: 0,
     };
     Ok((kernel, learned))
 }

@@ -29,12 +29,12 @@ const RETEMPERED: usize = 3;
 /// Other spreads are tried only where the loss is less than this many times the least.
 const NEAR: f64 = 1.1;
 /// Spreads that are tried, in this order.
-const SPREADS: [f64; 6] = [1.0, 0.7, 0.5, 0.3, 0.15, 0.05];
+pub(super) const SPREADS: [f64; 6] = [1.0, 0.7, 0.5, 0.3, 0.15, 0.05];
 /// What a factor e of a shorter lengthscale costs, in nats per point times the root of the number of points held out: a fraction of the
 /// standard error of their log-loss. Rougher functions must earn it.
-const SIMPLER: f64 = 0.2;
+pub(super) const SIMPLER: f64 = 0.2;
 /// What the rough integrals know of a small probability.
-const SMALLEST: f64 = 1e-6;
+pub(super) const SMALLEST: f64 = 1e-6;
 
 /// The log-loss of the points held out.
 struct Problem<'a> {
@@ -168,12 +168,13 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// The best start, and the search from there, on at most `learn_points` points.
+/// The best start, and the search from there, on at most `learn_points` points; then, with `retempered`, the temperature with more of them.
 pub(super) fn search(
     settings: &GpClassifier,
     given: &Parameters,
     points: Points<'_>,
     order: &[usize],
+    retempered: bool,
 ) -> Result<Found> {
     let few = points.few(order, settings.learn_points);
     let small = Points { x: &few.x, y: &few.y, classes: points.classes };
@@ -208,7 +209,7 @@ pub(super) fn search(
     let (mut value, converged) = descend(&problem, start)?;
     let mut rested = problem.unrested.get() == 0;
     evaluations += problem.evaluations.get();
-    if are_many(points, settings.learn_points) {
+    if retempered && are_many(points, settings.learn_points) {
         let (known, held) = (settings.learn_points * 5 / 2, 2 * settings.learn_points);
         let larger = [one_fold(points, order, known, held)];
         let problem = Problem { spread: problem.spread, ..Problem::new(settings, &larger, &starts) };

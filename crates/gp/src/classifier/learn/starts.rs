@@ -48,7 +48,7 @@ impl<'a> Starts<'a> {
     }
 
     /// The place of some hyperparameters.
-    fn place_of(&self, at: &At) -> Place {
+    pub(super) fn place_of(&self, at: &At) -> Place {
         let mut place = vec![at.level.ln(), (at.mean / self.prior).asinh()];
         place.extend(at.kernel.raw_shape.iter().map(|&raw| softplus(raw).ln()));
         place
