@@ -17,7 +17,7 @@ from . import _native
 
 _Array = NDArray[np.float64]
 Kernel = Literal[
-    "auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic", "two-scale"
+    "auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic", "two-scale", "arc-cosine", "constant"
 ]
 Likelihood = Literal["logistic-softmax", "softmax", "one-vs-each", "gaussian"]
 Inference = Literal["direct", "collapsed"]
@@ -92,7 +92,7 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        kernel: Kernel = "auto",
+        kernel: Kernel | str = "auto",
         likelihood: Likelihood = "logistic-softmax",
         inference: Inference = "direct",
         standardise: bool = True,

@@ -5,7 +5,7 @@
 
 Needs the package `pysiskin`, scikit-learn, torch, gpytorch; for EMNIST Pillow and a folder with one folder of images a class. SVGP has as many
 inducing points (k-means centres), an RBF kernel with a length for each input, independent latent functions, a softmax likelihood, Adam
-(rate 0.02) on minibatches of 256, and natural gradients for the variational distribution where --natural is given. Everyone gets the same
+(rate 0.02) on minibatches of 256. Everyone gets the same
 scaled rows. Prints accuracy, raw log-loss, raw ECE (15 bins), seconds of CPU time to fit and to predict. No figure is tuned on test rows.
 """
 import argparse
@@ -144,7 +144,7 @@ def main():
         split = (scaler.transform(x), y, scaler.transform(x_test), y_test)
         few = options.inducing
         who = {
-            "default": (f"siskin, default", lambda: LogisticSoftmaxGPC()),
+            "default": ("siskin, default", lambda: LogisticSoftmaxGPC()),
             "few": (f"siskin, {few} inducing points", lambda: LogisticSoftmaxGPC(n_inducing=few)),
             "exact": ("siskin, all rows", lambda: LogisticSoftmaxGPC(n_inducing=0)),
             "svgp": (f"GPyTorch SVGP, {few} inducing points, {options.epochs} epochs", lambda: Svgp(few, options.epochs)),
