@@ -122,7 +122,14 @@ impl ModelUnderTest {
         let data = RunData::open(&config, channels(&config), opener)?;
         let notice = model.notice();
         if added {
-            return Ok(ModelUnderTest { method: Box::new(FromExamples), config, data, episodes: 0, notice });
+            return Ok(ModelUnderTest {
+                method: Box::new(FromExamples),
+                config,
+                data,
+                episodes: 0,
+                notice,
+                listed: None,
+            });
         }
         let (card, method) = model.into_trained()?;
         Ok(ModelUnderTest { method, config, data, episodes: card.episodes, notice, listed: None })
