@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn rates_and_times_are_rounded() {
         assert_eq!(rate(123.456), "123 per s");
-        assert_eq!(rate(3.14159), "3.1 per s");
+        assert_eq!(rate(3.1231), "3.1 per s");
         assert_eq!(rate(0.1), "6.0 per min");
         assert_eq!(rate(0.001), "3.6 per h");
         let said = |seconds| duration(Duration::from_secs(seconds));

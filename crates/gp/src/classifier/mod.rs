@@ -141,7 +141,7 @@ struct Trained {
 #[derive(Debug, Clone)]
 enum Knowledge {
     /// Themselves, after standardisation, [N, D], and a posterior over all.
-    All { x: Mat<f64>, y: Vec<usize>, adapted: Adapted },
+    All { x: Mat<f64>, y: Vec<usize>, adapted: Box<Adapted> },
     /// Inducing points, and how points that were held out came off.
     Few(Box<Inducing>, HeldOut),
 }
@@ -288,7 +288,7 @@ impl GpClassifier {
         let adapted = posterior::adapted(self, &hyper, learned.noise, (&x, y, classes), Some(guess))?;
         let posterior = adapted.posterior();
         (learned.bound, learned.posterior_converged) = (posterior.bound, posterior.converged);
-        let by = Knowledge::All { x, y: y.to_vec(), adapted };
+        let by = Knowledge::All { x, y: y.to_vec(), adapted: Box::new(adapted) };
         self.fitted = Some(Trained { standardiser, by, learned });
         self.progress.reach(1.0);
         Ok(())

@@ -262,7 +262,7 @@ impl Reader<'_> {
         } else {
             adapted(settings, hyper, learned.noise, (&x, &y, classes), None)?
         };
-        Ok(Knowledge::All { x, y, adapted })
+        Ok(Knowledge::All { x, y, adapted: Box::new(adapted) })
     }
 
     fn inducing(&self, hyper: &Hyper, width: usize) -> Result<Knowledge> {

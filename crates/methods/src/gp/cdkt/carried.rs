@@ -82,7 +82,7 @@ impl Carried {
 
 /// Marginals of so many classes, class by class; nothing of none.
 fn carry(mu: &[f64], v: &[f64], classes: usize) -> Result<Option<Carry>> {
-    if mu.len() != v.len() || (classes > 0 && mu.len() % classes != 0) {
+    if mu.len() != v.len() || (classes > 0 && !mu.len().is_multiple_of(classes)) {
         return Err(Error::State("`carried.mu` and `carried.v` differ in size".into()));
     }
     let table = |x: &[f64]| Mat::from_fn(x.len() / classes, classes, |i, j| x[j * (x.len() / classes) + i]);
