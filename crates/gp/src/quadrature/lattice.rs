@@ -164,7 +164,7 @@ mod tests {
             let classes = 2 + i % 11;
             let (centre, width) = (3.0 * numbers[(i, 22)], 1.5 * numbers[(i, 23)]);
             let mu = (0..classes).map(|c| centre + 5.0 * numbers[(i, c)]).collect();
-            let own = if i % 2 == 0 { 0.0 } else { 1.0 };
+            let own = if i.is_multiple_of(2) { 0.0 } else { 1.0 };
             let v = (0..classes)
                 .map(|c| (2.0 + width + own * numbers[(i, 11 + c)]).exp().powi(2) / 9.0)
                 .collect();

@@ -7,6 +7,7 @@ use siskin_methods::{
     State, StepReport, TaskRows,
 };
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 /// A method whose whole state is one number that depends on every step taken. Episode `first` has the label `first`.
 struct Counter {
