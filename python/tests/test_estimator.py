@@ -121,7 +121,7 @@ def test_works_in_pipelines_and_grids(iris):
 @pytest.mark.parametrize(
     "settings, says",
     [
-        ({"kernel": "rbff"}, "there are: auto, cosine"),
+        ({"kernel": "rbff"}, "there are: auto, .*, cosine, linear, rbf,"),
         ({"likelihood": "x"}, "logistic-softmax"),
         ({"inference": "x"}, "collapsed, direct"),
         ({"tau": 0.0}, "tau"),
