@@ -5,7 +5,7 @@ use crate::fitted::Raw;
 use crate::held_out::HeldOut;
 use crate::sets;
 use crate::strangeness::{Facts, score, weights};
-use crate::tempering::{Expected, Known, caution};
+use crate::tempering::{Doubt, Known, caution};
 use serde::{Deserialize, Serialize};
 use siskin_calib::{Predictions, top};
 use siskin_model::{Card, ShapeFacts};
@@ -96,15 +96,15 @@ impl TaskCalibration {
             strangeness,
             ..TaskCalibration::nothing()
         };
-        let expected = if other_kind { Expected::OTHER_KIND } else { Expected::USUAL };
+        let doubt = if other_kind { Doubt::OTHER_KIND } else { Doubt::USUAL };
         let Some(HeldOut { raw, labels }) = held else {
-            found.caution = caution(&Known { probabilities: &[], labels: &[], classes }, expected);
+            found.caution = caution(&Known { probabilities: &[], labels: &[], classes }, doubt);
             found.temperature *= found.caution;
             return Ok(found);
         };
         let known = Known { probabilities: &raw.probabilities, labels, classes };
         let before = known.at(temperature)?;
-        found.caution = caution(&Known { probabilities: &before, labels, classes }, expected);
+        found.caution = caution(&Known { probabilities: &before, labels, classes }, doubt);
         found.temperature *= found.caution;
         let after = Predictions::new(known.at(found.temperature)?, labels.clone(), classes)?;
         let tops: Vec<(usize, f64)> = before.chunks_exact(classes).map(top).collect();

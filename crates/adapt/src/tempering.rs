@@ -14,17 +14,17 @@ pub(crate) struct Known<'a> {
 /// What is expected of a task's own temperature before its examples speak: its logarithm is near `centre`, give or take `width`, and
 /// may be anything from 0 up: a Cauchy prior.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Expected {
+pub(crate) struct Doubt {
     centre: f64,
     width: f64,
 }
 
-impl Expected {
+impl Doubt {
     /// Of images like those that the model was trained on: 1, or little more.
-    pub const USUAL: Expected = Expected { centre: 0.0, width: 0.1 };
+    pub const USUAL: Doubt = Doubt { centre: 0.0, width: 0.1 };
     /// Of another kind of images: the model's certainty has no ground there. Chosen on validation classes of photos with a model of
     /// drawn characters (docs/trust.md).
-    pub const OTHER_KIND: Expected = Expected { centre: 2.5, width: 0.5 };
+    pub const OTHER_KIND: Doubt = Doubt { centre: 2.5, width: 0.5 };
 }
 
 /// Temperatures tried: steps of the logarithm.
@@ -54,8 +54,8 @@ impl Known<'_> {
 
 /// The temperature, at least 1, that left-out examples of a task ask for on top of the model's. With few of them, or none
 /// that surprise, it is about as expected.
-pub(crate) fn caution(known: &Known<'_>, expected: Expected) -> f64 {
-    let Expected { centre, width } = expected;
+pub(crate) fn caution(known: &Known<'_>, doubt: Doubt) -> f64 {
+    let Doubt { centre, width } = doubt;
     let cost = |log: f64| known.loss(log) + (1.0 + ((log - centre) / width).powi(2)).ln();
     least((0..=(WIDEST / STEP) as i32).map(|i| STEP * f64::from(i)), cost).exp()
 }
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn caution_follows_the_evidence() {
         let of = |(p, labels): (Vec<f64>, Vec<usize>)| {
-            caution(&Known { probabilities: &p, labels: &labels, classes: 2 }, Expected::USUAL)
+            caution(&Known { probabilities: &p, labels: &labels, classes: 2 }, Doubt::USUAL)
         };
         // What 90 % should be, and better than that.
         assert_eq!(of(table(18, 2, 0.9)), 1.0);
@@ -99,10 +99,10 @@ mod tests {
     #[test]
     fn another_kind_of_images_starts_with_doubt_that_examples_can_remove() {
         let of = |(p, labels): (Vec<f64>, Vec<usize>)| {
-            caution(&Known { probabilities: &p, labels: &labels, classes: 2 }, Expected::OTHER_KIND)
+            caution(&Known { probabilities: &p, labels: &labels, classes: 2 }, Doubt::OTHER_KIND)
         };
         let nothing = of((vec![], vec![]));
-        assert!((nothing.ln() - Expected::OTHER_KIND.centre).abs() <= STEP, "{nothing}");
+        assert!((nothing.ln() - Doubt::OTHER_KIND.centre).abs() <= STEP, "{nothing}");
         assert!(of(table(95, 5, 0.95)) < 1.2, "{}", of(table(95, 5, 0.95)));
         assert!(of(table(2, 2, 0.99)) > nothing, "{}", of(table(2, 2, 0.99)));
     }
