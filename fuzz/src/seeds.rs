@@ -5,7 +5,7 @@ use siskin_data::fuzzing;
 use std::path::Path;
 
 /// Small images: by hand, and in every format that can be written.
-pub fn images() -> Vec<Vec<u8>> {
+pub(crate) fn images() -> Vec<Vec<u8>> {
     let gif: &[u8] = b"GIF89a\x08\x00\x06\x00\x80\x00\x00\xff\xff\xff\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02\x44\x01\x00\x3b";
     let mut bmp =
         b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x02\0\0\0\x02\0\0\0\x01\0\x18\0\0\0\0\0\x10\0\0\0"
@@ -36,7 +36,7 @@ pub fn images() -> Vec<Vec<u8>> {
     all
 }
 
-pub fn archives() -> Vec<Vec<u8>> {
+pub(crate) fn archives() -> Vec<Vec<u8>> {
     fuzzing::archives()
         .into_iter()
         .enumerate()
@@ -44,19 +44,19 @@ pub fn archives() -> Vec<Vec<u8>> {
         .collect()
 }
 
-pub fn file_lists() -> Vec<Vec<u8>> {
+pub(crate) fn file_lists() -> Vec<Vec<u8>> {
     vec![br#"{"label_names": ["a", "b"], "image_names": ["/x/a/1.jpg", "/x/b/2.jpg"], "image_labels": [0, 1]}"#.to_vec()]
 }
 
-pub fn csv_lists() -> Vec<Vec<u8>> {
+pub(crate) fn csv_lists() -> Vec<Vec<u8>> {
     vec![b"filename,label\n\"n01,1.jpg\",n01\nn02.jpg,n02\n".to_vec()]
 }
 
-pub fn split_lists() -> Vec<Vec<u8>> {
+pub(crate) fn split_lists() -> Vec<Vec<u8>> {
     vec![br#"{"train": ["a", "b"], "val": ["c"], "test": ["d"]}"#.to_vec()]
 }
 
-pub fn npy() -> Vec<Vec<u8>> {
+pub(crate) fn npy() -> Vec<Vec<u8>> {
     let array = |descr: &str, shape: &str, data: &[u8]| {
         let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
@@ -67,13 +67,13 @@ pub fn npy() -> Vec<Vec<u8>> {
 }
 
 /// Four images of 2 x 2, and their labels behind them: the target cuts them apart.
-pub fn idx() -> Vec<Vec<u8>> {
+pub(crate) fn idx() -> Vec<Vec<u8>> {
     let images = [&[0, 0, 8, 3, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 2][..], &[5; 16]].concat();
     let labels = [&[0, 0, 8, 1, 0, 0, 0, 4][..], &[1, 2, 1, 2]].concat();
     vec![[images, labels].concat()]
 }
 
-pub fn vectors() -> Vec<Vec<u8>> {
+pub(crate) fn vectors() -> Vec<Vec<u8>> {
     let view =
         |dtype, shape: &[usize], bytes| safetensors::tensor::TensorView::new(dtype, shape.to_vec(), bytes);
     let (floats, labels) = (
@@ -88,19 +88,19 @@ pub fn vectors() -> Vec<Vec<u8>> {
     safetensors::serialize(views, None).into_iter().collect()
 }
 
-pub fn episode_lists() -> Vec<Vec<u8>> {
+pub(crate) fn episode_lists() -> Vec<Vec<u8>> {
     tempfile::tempdir().map(|folder| fuzzing::an_episode_list(folder.path())).into_iter().collect()
 }
 
-pub fn packs() -> Vec<Vec<u8>> {
+pub(crate) fn packs() -> Vec<Vec<u8>> {
     vec![fuzzing::a_pack_index()]
 }
 
-pub fn models() -> Vec<Vec<u8>> {
+pub(crate) fn models() -> Vec<Vec<u8>> {
     vec![EMBEDDED[0].1.to_vec()]
 }
 
-pub fn tasks() -> Vec<Vec<u8>> {
+pub(crate) fn tasks() -> Vec<Vec<u8>> {
     let make = || -> siskin_adapt::Result<Vec<u8>> {
         let model = Model::open(EMBEDDED[0].0)?;
         let view = |c: usize, i: usize| {
@@ -114,12 +114,12 @@ pub fn tasks() -> Vec<Vec<u8>> {
     make().into_iter().collect()
 }
 
-pub fn checkpoints() -> Vec<Vec<u8>> {
+pub(crate) fn checkpoints() -> Vec<Vec<u8>> {
     // The reader of checkpoints takes any safetensors file with a record: the model has one, of another kind.
     models()
 }
 
-pub fn weights() -> Vec<Vec<u8>> {
+pub(crate) fn weights() -> Vec<Vec<u8>> {
     let save = |at: &Path| -> Option<Vec<u8>> {
         let network =
             siskin_nn::Network::new(siskin_nn::Architecture::Conv4S, 0, siskin_nn::DeviceChoice::Cpu).ok()?;
@@ -130,20 +130,20 @@ pub fn weights() -> Vec<Vec<u8>> {
     tempfile::tempdir().ok().and_then(|folder| save(folder.path())).into_iter().collect()
 }
 
-pub fn classifiers() -> Vec<Vec<u8>> {
+pub(crate) fn classifiers() -> Vec<Vec<u8>> {
     let rows = [0.0, 1.0, 0.1, 0.9, 1.0, 0.0, 0.9, 0.2];
     let mut classifier = siskin_gp::classifier::GpClassifier::default();
     let fitted = classifier.fit(faer::MatRef::from_row_major_slice(&rows, 4, 2), &[0, 0, 1, 1]);
     fitted.and_then(|_| classifier.to_bytes()).into_iter().collect()
 }
 
-pub fn configs() -> Vec<Vec<u8>> {
+pub(crate) fn configs() -> Vec<Vec<u8>> {
     let set = "seed = 3\nmethod = \"cdkt\"\n[train]\nepisodes = 5\n[episode]\nway = 5\nshot = 1\n[data]\nimage_size = 28\n[cdkt]\nobjective = \"elbo\"\n";
     vec![set.as_bytes().to_vec()]
 }
 
 /// The first byte chooses what the body is said to be.
-pub fn http_bodies() -> Vec<Vec<u8>> {
+pub(crate) fn http_bodies() -> Vec<Vec<u8>> {
     let part = |name: &str| {
         format!(
             "--XX\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"f\"\r\n\r\nP2 1 1 255 7\r\n"

@@ -11,7 +11,7 @@ macro_rules! target {
     };
 }
 
-pub const ALL: &[Target] = &[
+pub(crate) const ALL: &[Target] = &[
     target!("image", fuzzing::image, seeds::images),
     target!("archive", archive, seeds::archives),
     target!("file_list", fuzzing::file_list, seeds::file_lists),

@@ -1,4 +1,4 @@
-"""How far probabilities can be trusted, and what mends them.
+"""How far probabilities can be trusted, and what corrects them.
 
 Everywhere ``p`` are probabilities [N, C] and ``y`` the true classes: as numbers 0..C-1 (columns of ``p``), or, with
 ``classes`` (the ``classes_`` of a classifier), as the labels themselves.

@@ -1,4 +1,4 @@
-//! Measures of calibration and what mends it: thin covers of `siskin-calib`.
+//! Measures of calibration and what corrects it: thin covers of `siskin-calib`.
 
 use crate::array::{column, table};
 use crate::value_error;
@@ -17,49 +17,49 @@ fn predictions(p: &PyReadonlyArray2<'_, f64>, labels: Vec<usize>) -> PyResult<Pr
 
 /// Share of rows whose most probable class is the true one.
 #[pyfunction]
-pub fn accuracy(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>) -> PyResult<f64> {
+pub(crate) fn accuracy(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>) -> PyResult<f64> {
     Ok(siskin_calib::accuracy(&predictions(&p, labels)?))
 }
 
 /// Mean negative log-probability of the truth.
 #[pyfunction]
-pub fn nll(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>) -> PyResult<f64> {
+pub(crate) fn nll(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>) -> PyResult<f64> {
     Ok(siskin_calib::nll(&predictions(&p, labels)?))
 }
 
 /// Brier score.
 #[pyfunction]
-pub fn brier(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>) -> PyResult<f64> {
+pub(crate) fn brier(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>) -> PyResult<f64> {
     Ok(siskin_calib::brier(&predictions(&p, labels)?))
 }
 
 /// Expected calibration error.
 #[pyfunction]
-pub fn ece(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>, bins: usize) -> PyResult<f64> {
+pub(crate) fn ece(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>, bins: usize) -> PyResult<f64> {
     siskin_calib::ece(&predictions(&p, labels)?, bins).map_err(value_error)
 }
 
 /// Maximum calibration error.
 #[pyfunction]
-pub fn mce(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>, bins: usize) -> PyResult<f64> {
+pub(crate) fn mce(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>, bins: usize) -> PyResult<f64> {
     siskin_calib::mce(&predictions(&p, labels)?, bins).map_err(value_error)
 }
 
 /// Expected calibration error with bins of equal mass.
 #[pyfunction]
-pub fn adaptive_ece(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>, bins: usize) -> PyResult<f64> {
+pub(crate) fn adaptive_ece(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>, bins: usize) -> PyResult<f64> {
     siskin_calib::adaptive_ece(&predictions(&p, labels)?, bins).map_err(value_error)
 }
 
 /// Expected calibration error of every class's probability, averaged.
 #[pyfunction]
-pub fn classwise_ece(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>, bins: usize) -> PyResult<f64> {
+pub(crate) fn classwise_ece(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>, bins: usize) -> PyResult<f64> {
     siskin_calib::classwise_ece(&predictions(&p, labels)?, bins).map_err(value_error)
 }
 
 /// The bins of a reliability diagram: edges, counts, mean confidence and accuracy of each.
 #[pyfunction]
-pub fn reliability<'py>(
+pub(crate) fn reliability<'py>(
     py: Python<'py>,
     p: PyReadonlyArray2<'_, f64>,
     labels: Vec<usize>,
@@ -77,14 +77,14 @@ pub fn reliability<'py>(
 
 /// The temperature that minimises the negative log-likelihood, and whether it is a true minimum.
 #[pyfunction]
-pub fn fit_temperature(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>) -> PyResult<(f64, bool)> {
+pub(crate) fn fit_temperature(p: PyReadonlyArray2<'_, f64>, labels: Vec<usize>) -> PyResult<(f64, bool)> {
     let found = Temperature::fit_predictions(&predictions(&p, labels)?).map_err(value_error)?;
     Ok((found.value, found.optimum == Optimum::Interior))
 }
 
 /// Probabilities at another temperature: p^(1/T), normalised.
 #[pyfunction]
-pub fn sharpen<'py>(
+pub(crate) fn sharpen<'py>(
     py: Python<'py>,
     p: PyReadonlyArray2<'py, f64>,
     temperature: f64,
@@ -95,7 +95,7 @@ pub fn sharpen<'py>(
 
 /// Conformal sets of `p`, fitted on calibration probabilities and labels, as lists of class indices.
 #[pyfunction]
-pub fn conformal_sets(
+pub(crate) fn conformal_sets(
     calibration: PyReadonlyArray2<'_, f64>,
     labels: Vec<usize>,
     p: PyReadonlyArray2<'_, f64>,

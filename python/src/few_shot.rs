@@ -332,7 +332,7 @@ fn noticed(py: Python<'_>, model: Model) -> PyResult<Network> {
 }
 
 /// A warning of Python's.
-pub fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &std::ffi::CString::new(text)?, 2)
 }
 

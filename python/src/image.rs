@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// A path, or pixels 0..=255: [H, W], or [H, W, C] of 1 (grey), 3 (RGB) or 4 (RGB and alpha) channels.
 #[derive(FromPyObject)]
-pub enum Given<'py> {
+pub(crate) enum Given<'py> {
     /// Pixels.
     Pixels(PyReadonlyArrayDyn<'py, u8>),
     /// The path of an image file.
@@ -18,7 +18,7 @@ pub enum Given<'py> {
 }
 
 /// An image to read, free of Python.
-pub enum Source {
+pub(crate) enum Source {
     /// Pixels.
     Image(Image),
     /// The path of an image file.
@@ -27,7 +27,7 @@ pub enum Source {
 
 impl Given<'_> {
     /// The pixels copied, a path as it is.
-    pub fn source(self, model: &Model) -> PyResult<Source> {
+    pub(crate) fn source(self, model: &Model) -> PyResult<Source> {
         let pixels = match self {
             Given::Path(path) => return Ok(Source::Path(path)),
             Given::Pixels(pixels) => pixels,
@@ -50,7 +50,7 @@ impl Given<'_> {
 
 impl Source {
     /// What the image is called: its path, or its place.
-    pub fn name(&self, place: usize) -> String {
+    pub(crate) fn name(&self, place: usize) -> String {
         match self {
             Source::Image(_) => format!("image {place}"),
             Source::Path(path) => path.display().to_string(),
@@ -58,7 +58,7 @@ impl Source {
     }
 
     /// What `model` sees of it; a file that cannot be opened is an `OSError`, one that is no image a `ValueError`.
-    pub fn view(self, model: &Model, intake: &Intake) -> PyResult<View> {
+    pub(crate) fn view(self, model: &Model, intake: &Intake) -> PyResult<View> {
         let path = match self {
             Source::Image(image) => return Ok(model.view(&image)),
             Source::Path(path) => path,

@@ -12,7 +12,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Runs `work` on a thread of its own without the GIL and waits for it. On Ctrl-C the call returns at once with
 /// `KeyboardInterrupt` and sets `cancelled`: work that looks at it ends at its next step, other work when it is done; what it
 /// found is dropped.
-pub fn interruptible<T: Send + 'static>(
+pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     cancelled: &AtomicBool,
     work: impl FnOnce() -> PyResult<T> + Send + 'static,
@@ -21,7 +21,7 @@ pub fn interruptible<T: Send + 'static>(
 }
 
 /// [`interruptible`]; `look` is called while it waits.
-pub fn watched<T: Send + 'static>(
+pub(crate) fn watched<T: Send + 'static>(
     py: Python<'_>,
     cancelled: &AtomicBool,
     mut look: impl FnMut(),
@@ -47,7 +47,7 @@ pub fn watched<T: Send + 'static>(
 }
 
 /// As [`interruptible`] for work that saves when `stop` is set: after Ctrl-C the call waits until that is done.
-pub fn patient<T: Send + 'static>(
+pub(crate) fn patient<T: Send + 'static>(
     py: Python<'_>,
     stop: &AtomicBool,
     work: impl FnOnce() -> PyResult<T> + Send + 'static,

@@ -8,16 +8,16 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The threads of classifiers of vectors.
-pub static VECTORS: Pool = Pool(Mutex::new(None));
+pub(crate) static VECTORS: Pool = Pool(Mutex::new(None));
 
 /// A thread pool made at its first use. Threads do not survive a fork, which is how `multiprocessing` starts its workers on
 /// Linux before Python 3.14: a child that waited for the threads of its parent would wait for ever.
 #[derive(Default)]
-pub struct Pool(Mutex<Option<(u32, Arc<ThreadPool>)>>);
+pub(crate) struct Pool(Mutex<Option<(u32, Arc<ThreadPool>)>>);
 
 impl Pool {
     /// [`interruptible`] work whose parallel parts run in this pool.
-    pub fn run<T: Send + 'static>(
+    pub(crate) fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
         work: impl FnOnce() -> PyResult<T> + Send + 'static,
@@ -27,7 +27,7 @@ impl Pool {
     }
 
     /// The threads, started if this process has none yet.
-    pub fn threads(&self) -> PyResult<Arc<ThreadPool>> {
+    pub(crate) fn threads(&self) -> PyResult<Arc<ThreadPool>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
         if let Some((of, threads)) = &*kept

@@ -30,7 +30,7 @@ const BETWEEN: Duration = Duration::from_millis(100);
 /// with the run that is there. `on` hears what happens, as JSON. Ctrl-C saves and stops. Returns JSON.
 #[pyfunction]
 #[pyo3(signature = (config, out, settings, resume, on))]
-pub fn train(
+pub(crate) fn train(
     py: Python<'_>,
     config: Option<PathBuf>,
     out: PathBuf,
@@ -74,7 +74,7 @@ type Test<'py> = (String, Option<(Bound<'py, PyArray2<f64>>, Vec<usize>)>);
 /// Tests the model at `path`, a run folder or a model file. What `siskin test` writes into a run folder is written too.
 #[pyfunction]
 #[pyo3(signature = (path, data, settings, episodes, on))]
-pub fn test<'py>(
+pub(crate) fn test<'py>(
     py: Python<'py>,
     path: PathBuf,
     data: Option<String>,

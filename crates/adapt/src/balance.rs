@@ -10,7 +10,7 @@
 //! larger class still pulls, with 2 both classes lose about equally many queries.
 
 use faer::Mat;
-use siskin_gp::gaussian::Sites;
+use siskin_gp::Sites;
 
 /// Probabilities are divided by the number of examples of their class to this power.
 const POWER: i32 = 2;
@@ -22,7 +22,7 @@ pub(crate) struct Balance {
 }
 
 impl Balance {
-    pub fn new(labels: &[usize], classes: usize) -> Balance {
+    pub(crate) fn new(labels: &[usize], classes: usize) -> Balance {
         let mut counts = vec![0.0; classes];
         labels.iter().for_each(|&label| counts[label] += 1.0);
         Balance { counts }
@@ -33,7 +33,7 @@ impl Balance {
     }
 
     /// Gives the examples of every class together the weight of the smallest class.
-    pub fn weigh(&self, sites: &mut Sites, labels: &[usize]) {
+    pub(crate) fn weigh(&self, sites: &mut Sites, labels: &[usize]) {
         for (row, &label) in labels.iter().enumerate() {
             let weight = self.smallest() / self.counts[label];
             for class in 0..self.counts.len() {
@@ -44,7 +44,7 @@ impl Balance {
     }
 
     /// Takes out of probabilities [M, C] what the numbers of examples say: `p_c / n_c^2`, scaled to sum to 1.
-    pub fn equalise(&self, probabilities: &mut Mat<f64>) {
+    pub(crate) fn equalise(&self, probabilities: &mut Mat<f64>) {
         let smallest = self.smallest();
         if self.counts.iter().all(|&count| count == smallest) {
             return;

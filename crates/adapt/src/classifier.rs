@@ -13,7 +13,7 @@ use siskin_data::Embeddings;
 use siskin_gp::classifier::GpClassifier;
 use siskin_methods::gp::from_examples::FromExamples;
 use siskin_methods::{Features, GaussianProcess};
-use siskin_model::{Card, Head, Model};
+use siskin_model::{Card, Model, ModelHead};
 use std::sync::atomic::AtomicBool;
 
 /// The model a task was made with.
@@ -92,8 +92,8 @@ impl TaskClassifier {
         check(&classes, &labels)?;
         let way = classes.len();
         let fitted = match model.head()? {
-            Head::Process(gp) => fit_process(&gp, &features, (&labels, way), stop)?,
-            Head::FromExamples => fit_examples(FromExamples::classifier(), &features, (&labels, way))?,
+            ModelHead::Process(gp) => fit_process(&gp, &features, (&labels, way), stop)?,
+            ModelHead::FromExamples => fit_examples(FromExamples::classifier(), &features, (&labels, way))?,
         };
         let calibration = calibrated(&fitted, &labels, way, (model.card().ok(), other_kind))?;
         let made_with =

@@ -5,10 +5,8 @@ use crate::error::Result;
 use crate::strangeness::{Centre, Facts, Seen, Surroundings};
 use faer::Mat;
 use siskin_gp::classifier::GpClassifier;
-use siskin_gp::gaussian::Sites;
 use siskin_gp::posterior::{Latent, Posterior};
-use siskin_gp::quadrature::Resolution;
-use siskin_gp::{Hyper, Support};
+use siskin_gp::{Hyper, Resolution, Sites, Support};
 use siskin_methods::{Features, GaussianProcess, matrix, row_major};
 use std::sync::atomic::AtomicBool;
 
@@ -53,12 +51,12 @@ pub(crate) struct Raw {
 
 impl Raw {
     /// Of no points.
-    pub fn empty() -> Raw {
+    pub(crate) fn empty() -> Raw {
         Raw { probabilities: Vec::new(), variance: Vec::new(), facts: Vec::new() }
     }
 
     /// The points of both.
-    pub fn extend(&mut self, other: Raw) {
+    pub(crate) fn extend(&mut self, other: Raw) {
         self.probabilities.extend(other.probabilities);
         self.variance.extend(other.variance);
         self.facts.extend(other.facts);
@@ -68,7 +66,7 @@ impl Raw {
 impl Fitted {
     /// The posterior given labelled features, with equal weight for every class. It is rebuilt from its sites at once, so that a task
     /// that was saved and loaded predicts the same bits as one that was not. Ends early, with an error, once `stop` is set.
-    pub fn fit_network(
+    pub(crate) fn fit_network(
         features: &Features,
         labels: &[usize],
         classes: usize,
@@ -83,7 +81,7 @@ impl Fitted {
     }
 
     /// The posterior that was kept as its sites and the `bound` they reached: without inference.
-    pub fn from_sites(
+    pub(crate) fn from_sites(
         features: &Features,
         (labels, classes): (&[usize], usize),
         (hyper, bound): (&Hyper, f64),
@@ -96,7 +94,7 @@ impl Fitted {
     }
 
     /// A classifier of vectors that was fitted to these.
-    pub fn of_vectors(
+    pub(crate) fn of_vectors(
         classifier: GpClassifier,
         features: &Features,
         labels: &[usize],
@@ -113,7 +111,7 @@ impl Fitted {
     }
 
     /// What it says of queries.
-    pub fn predict(&self, queries: &Features) -> Result<Raw> {
+    pub(crate) fn predict(&self, queries: &Features) -> Result<Raw> {
         let x = matrix(queries);
         let (probabilities, mean, variance) = match &self.kind {
             Kind::Network(network) => {
@@ -130,7 +128,7 @@ impl Fitted {
     }
 
     /// What it says of its own examples, each without the examples of its fold; rows as in `folds`, one fold after the other.
-    pub fn left_out(&self, folds: &[Vec<usize>]) -> Result<Raw> {
+    pub(crate) fn left_out(&self, folds: &[Vec<usize>]) -> Result<Raw> {
         let (latent, probabilities) = match &self.kind {
             Kind::Network(network) => {
                 let latent = network.posterior.left_out(&network.support.task()?, folds)?;
@@ -177,7 +175,7 @@ impl Fitted {
     }
 
     /// Prior correlations between the labelled points and M new ones, [N, M].
-    pub fn similarity(&self, queries: &Features) -> Result<Mat<f64>> {
+    pub(crate) fn similarity(&self, queries: &Features) -> Result<Mat<f64>> {
         self.kind.similarity(queries)
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct Threshold {
 
 impl NoneOfThese {
     /// The threshold by what is known. What cannot be promised is added to `notes`.
-    pub fn threshold(self, known: &TaskCalibration, notes: &mut Vec<String>) -> Result<Threshold> {
+    pub(crate) fn threshold(self, known: &TaskCalibration, notes: &mut Vec<String>) -> Result<Threshold> {
         let NoneOfThese { abstain, min_probability } = self;
         if !(0.0..=1.0).contains(&min_probability) {
             let why = format!("the least probability = {min_probability}: it must be in 0..1");
@@ -127,7 +127,7 @@ fn limit(rate: f64, known: &TaskCalibration) -> Result<Limit> {
 
 impl Threshold {
     /// Whether a query with this score and this largest probability is none of the classes.
-    pub fn applies(&self, novelty: f64, probability: f64) -> bool {
+    pub(crate) fn applies(&self, novelty: f64, probability: f64) -> bool {
         self.strangest.is_some_and(|limit| novelty > limit) || probability < self.min_probability
     }
 }

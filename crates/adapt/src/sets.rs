@@ -50,7 +50,7 @@ pub(crate) fn scores(predictions: &Predictions) -> Vec<f64> {
 
 impl Sets {
     /// The threshold by what is known. What cannot be promised, and why sets are wide, is added to `notes`.
-    pub fn threshold(self, known: &TaskCalibration, notes: &mut Vec<String>) -> Result<Threshold> {
+    pub(crate) fn threshold(self, known: &TaskCalibration, notes: &mut Vec<String>) -> Result<Threshold> {
         let level = share("the level of the sets", self.level)?;
         let conformal = |scores: &[f64], alpha: f64| -> Result<Option<f64>> {
             Ok(Conformal::of_scores(SetRule::Lac, scores, alpha)?.threshold)
@@ -126,7 +126,7 @@ impl Threshold {
     }
 
     /// The classes that are possible, in rising order. The most probable one is always among them.
-    pub fn set(&self, probabilities: &[f64]) -> Vec<usize> {
+    pub(crate) fn set(&self, probabilities: &[f64]) -> Vec<usize> {
         (0..probabilities.len()).filter(|&c| self.holds(score(probabilities, c))).collect()
     }
 }

@@ -68,7 +68,7 @@ pub(crate) struct Centre {
 
 impl Centre {
     /// `similarity` [N, N] among the examples; those of `without` do not count.
-    pub fn new(similarity: &Mat<f64>, labels: &[usize], classes: usize, without: &[usize]) -> Centre {
+    pub(crate) fn new(similarity: &Mat<f64>, labels: &[usize], classes: usize, without: &[usize]) -> Centre {
         let mut without = without.to_vec();
         without.sort_unstable();
         let own: Vec<usize> = (0..labels.len()).filter(|i| without.binary_search(i).is_err()).collect();
@@ -96,7 +96,7 @@ const NEAR: f64 = 1e-3;
 
 impl Surroundings {
     /// `similarity` [N, N] among the examples.
-    pub fn new(similarity: &Mat<f64>, labels: &[usize], classes: usize) -> Surroundings {
+    pub(crate) fn new(similarity: &Mat<f64>, labels: &[usize], classes: usize) -> Surroundings {
         let nearest = |i: usize, same: bool| {
             let others = (0..labels.len()).filter(|&j| j != i && (labels[j] == labels[i]) == same);
             others.map(|j| 1.0 - similarity[(j, i)]).min_by(f64::total_cmp)
@@ -110,7 +110,7 @@ impl Surroundings {
     }
 
     /// The facts about a query with these similarities to the examples, as if those that do not count for `centre` were not there.
-    pub fn facts(&self, similarity: &[f64], centre: &Centre, seen: &Seen<'_>) -> Facts {
+    pub(crate) fn facts(&self, similarity: &[f64], centre: &Centre, seen: &Seen<'_>) -> Facts {
         let (mut largest, mut sums) = (f64::NEG_INFINITY, vec![(0.0, 0.0); self.classes]);
         let (mut around, mut all, mut count) = (vec![0.0; self.classes], 0.0, 0.0f64);
         for (i, (&s, &label)) in similarity.iter().zip(&self.labels).enumerate() {

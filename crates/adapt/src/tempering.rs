@@ -21,10 +21,10 @@ pub(crate) struct Doubt {
 
 impl Doubt {
     /// Of images like those that the model was trained on: 1, or little more.
-    pub const USUAL: Doubt = Doubt { centre: 0.0, width: 0.1 };
+    pub(crate) const USUAL: Doubt = Doubt { centre: 0.0, width: 0.1 };
     /// Of another kind of images: the model's certainty has no ground there. Chosen on validation classes of photos with a model of
     /// drawn characters (docs/trust.md).
-    pub const OTHER_KIND: Doubt = Doubt { centre: 2.5, width: 0.5 };
+    pub(crate) const OTHER_KIND: Doubt = Doubt { centre: 2.5, width: 0.5 };
 }
 
 /// Temperatures tried: steps of the logarithm.
@@ -46,7 +46,7 @@ impl Known<'_> {
     }
 
     /// At this temperature.
-    pub fn at(&self, temperature: f64) -> Result<Vec<f64>> {
+    pub(crate) fn at(&self, temperature: f64) -> Result<Vec<f64>> {
         let all = Probabilities::new(self.probabilities.to_vec(), self.classes)?.sharpened(temperature)?;
         Ok(all.rows().flatten().copied().collect())
     }

@@ -26,7 +26,7 @@
 //! | How often right, over episodes or batches? | [`accuracy`], [`mean_interval95`], [`mean_std`] |
 //! | How good are the probabilities as a whole? | [`nll`], [`brier`] |
 //! | Does 80 % mean 80 %? | [`Reliability`] ([`ece`], [`mce`]), [`adaptive_ece`], [`classwise_ece`] |
-//! | Can it be mended? | [`Temperature`]; [`tune_released`] for the paper's published figures |
+//! | Can it be corrected? | [`Temperature`]; [`tune_released`] for the paper's published figures |
 //! | Which classes are possible? | [`Conformal`] |
 //! | What if the unsure are left unanswered? | [`RiskCoverage`] |
 //! | Is it none of these classes? | [`entropy`], [`latent_variance`], [`auroc`] |

@@ -92,7 +92,7 @@ pub(crate) fn bin_of(p: f64, n_bins: usize) -> Option<usize> {
         return None;
     }
     let edge = |i: usize| i as f64 / n_bins as f64;
-    // The product is rounded, the edges are the rule: at most one step mends the guess.
+    // The product is rounded, the edges are the rule: at most one step corrects the guess.
     let mut i = ((p * n_bins as f64) as usize).min(n_bins - 1);
     while i > 0 && p <= edge(i) {
         i -= 1;

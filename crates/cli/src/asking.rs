@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Answers to the validation episodes, one group of them, or to the test episodes.
-pub fn answers(model: &ModelUnderTest, split: SplitName) -> anyhow::Result<Vec<AnsweredEpisode>> {
+pub(crate) fn answers(model: &ModelUnderTest, split: SplitName) -> anyhow::Result<Vec<AnsweredEpisode>> {
     let groups = if split == SplitName::Test { model.config.test.groups } else { 1 };
     let total = groups * model.config.test.episodes;
     let bar = ProgressBar::new(total);

@@ -15,7 +15,7 @@ use siskin_train::config::Config;
 Images are synthetic; reading them from disk is not timed. GFLOP/s counts the convolutions by their definition and
 divides by CPU time; the kernels make fewer operations (Winograd), so it can exceed the peak of a core. To compare with
 PyTorch: scripts/bench_vs_torch.py.")]
-pub struct Args {
+pub(crate) struct Args {
     /// Rounds; the medians are shown.
     #[arg(long, default_value_t = 9, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let mut config = Config::parse("", &args.set)?;
     args.compute.apply(&mut config);
     let cases: Vec<Case> = (Case::PAPER.into_iter())

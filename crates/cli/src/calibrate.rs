@@ -1,13 +1,13 @@
 //! `siskin calibrate`: how far a model's probabilities can be trusted, before and after tuning on validation episodes.
 
-use crate::model::ModelArgs;
+use crate::model::MeasureArgs;
 use siskin_calib::{Measures, PAPER_BINS, Reliability};
 use siskin_data::SplitName;
 use siskin_train::calibration::{Calibrated, Calibration, calibrate};
 use siskin_train::plot::{ReliabilityPanel, reliability_diagrams, render_png};
 use siskin_train::protocol;
 use siskin_train::report::Tested;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Arguments of `siskin calibrate`.
 #[derive(clap::Args)]
@@ -18,29 +18,17 @@ use std::path::{Path, PathBuf};
   siskin calibrate cub.safetensors --data cub      a model file of siskin export
 
 The temperature is fitted by NLL on one batch of validation episodes; every other figure is of the test episodes.")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
-    model: ModelArgs,
+    model: MeasureArgs,
     /// Also search the two temperatures of the paper's published code (slower: 40 times the prediction work).
     #[arg(long)]
     released: bool,
-    /// Measure on the episodes of this list (`siskin data episodes`), in place of those of the config
-    #[arg(long, value_name = "FILE")]
-    episodes: Option<PathBuf>,
-    /// Where to write the page [default: report.html in the run folder; none for a model file]
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-    /// Print the measures as JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
-    let mut model = args.model.open()?;
-    if let Some(list) = &args.episodes {
-        model.ask(list)?;
-    }
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    let model = args.model.open()?;
     let validation = crate::asking::answers(&model, SplitName::Val)?;
     let test = crate::asking::answers(&model, SplitName::Test)?;
     let calibrated = calibrate(&validation, &test, args.released)?;
@@ -49,14 +37,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         siskin_train::atomic::write(&folder.join("calibration.json"), json.as_bytes())?;
         draw(&calibrated, folder)?;
     }
-    let page = args.model.page(args.report.as_deref());
+    let page = args.model.page();
     if let Some(path) = &page {
         let (report, found) = (protocol::report(&model, &test)?, Some(&calibrated));
         let folder = args.model.folder();
         let tested = Tested { model: &model, folder, report: &report, answers: &test, calibrated: found };
         siskin_train::atomic::write(path, tested.html()?.as_bytes())?;
     }
-    if args.json {
+    if args.model.json {
         say!("{json}");
         return Ok(());
     }
@@ -99,7 +87,7 @@ fn draw(calibrated: &Calibrated, folder: &Path) -> anyhow::Result<()> {
 }
 
 /// The measures as a table.
-pub fn print(measures: &Calibration) {
+pub(crate) fn print(measures: &Calibration) {
     say!("{:24} {:>8} {:>8} {:>8} {:>8} {:>8}", "", "accuracy", "ECE", "MCE", "NLL", "Brier");
     let row = |name: &str, m: &Measures| {
         say!("{name:24} {:8.4} {:8.4} {:8.4} {:8.4} {:8.4}", m.accuracy, m.ece, m.mce, m.nll, m.brier);

@@ -23,7 +23,7 @@ Each method trains in its own folder below --out. The command can be stopped and
 not trained again, one that was stopped goes on. A method that fails is reported, the others go on.
 Every method answers the same test episodes. Differences are taken episode by episode, with 95 % intervals.
 Written below --out: report.html, compare.md, compare.csv, compare.txt, compare.json.")]
-pub struct Args {
+pub(crate) struct Args {
     /// The config file (TOML) that every method is trained and tested by.
     #[arg(required_unless_present = "runs")]
     config: Option<PathBuf>,
@@ -74,7 +74,7 @@ struct Entry {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let entries = entries(&args)?;
     let reference = reference(&args, &entries)?;
     // The test episodes of all: those of the config, or of the first run.

@@ -10,14 +10,14 @@ use std::io::Write;
   siskin completions bash > ~/.local/share/bash-completion/completions/siskin
   siskin completions zsh > \"${fpath[1]}/_siskin\"
   siskin completions fish > ~/.config/fish/completions/siskin.fish")]
-pub struct Args {
+pub(crate) struct Args {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
 /// Runs the command.
-pub fn run<C: CommandFactory>(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run<C: CommandFactory>(args: &Args) -> anyhow::Result<()> {
     // Made whole first: a pipe that closes early must not end in a panic.
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut C::command(), "siskin", &mut text);

@@ -5,7 +5,7 @@ use siskin_train::config::{Config, PrecisionName};
 
 /// Where and in which precision the network is computed.
 #[derive(clap::Args)]
-pub struct ComputeArgs {
+pub(crate) struct ComputeArgs {
     /// The hardware: cpu, or cuda, wgpu, metal where compiled in. The same as --set backbone.device=...
     #[arg(long, value_name = "NAME")]
     device: Option<Hardware>,
@@ -16,14 +16,14 @@ pub struct ComputeArgs {
 
 impl ComputeArgs {
     /// Puts what was given in its place.
-    pub fn apply(&self, config: &mut Config) {
+    pub(crate) fn apply(&self, config: &mut Config) {
         let backbone = &mut config.backbone;
         backbone.device = self.device.unwrap_or(backbone.device);
         backbone.precision = self.precision.unwrap_or(backbone.precision);
     }
 
     /// Whether any of these flags was given.
-    pub fn given(&self) -> bool {
+    pub(crate) fn given(&self) -> bool {
         self.device.is_some() || self.precision.is_some()
     }
 }

@@ -5,15 +5,15 @@ mod episodes;
 mod import;
 mod list;
 mod preview;
-pub mod progress;
-pub mod source;
+pub(crate) mod progress;
+pub(crate) mod source;
 mod split;
 
 use clap::Subcommand;
 
 /// Arguments of `siskin data`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -35,7 +35,7 @@ enum Command {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::List(args) => list::run(args),
         Command::Import(args) => import::run(args),

@@ -9,13 +9,13 @@ use std::time::Instant;
 /// Arguments of `siskin doctor`.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  siskin doctor")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     cache: CacheArgs,
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     say!("siskin {} for {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
     say!("\nProcessor");
     let cores = std::thread::available_parallelism().map_or_else(|e| e.to_string(), |n| n.to_string());

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 Features are kept in the cache by the content of image and model: a second run, or one that was stopped, goes on from
 there. A .safetensors file holds `features` [N, D], `labels` [N], and the metadata `names` and `classes`.")]
-pub struct Args {
+pub(crate) struct Args {
     /// A model by name, a run folder, or an exported model file
     model: String,
     /// Images, folders of images, `-` for paths from standard input (one a line)
@@ -37,7 +37,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let (cache, model) = (args.cache.open()?, Model::open(&args.model)?);
     let given: Vec<PathBuf> = args.inputs.iter().filter(|p| p.as_os_str() != "-").cloned().collect();
@@ -51,7 +51,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         stop_at_bad: matches!(args.on_bad_image, OnBad::Error),
     };
     let bar = Bar::default();
-    let done = match stop::saving(|asked| job.run(Inputs::new(&given, lines), &bar, asked)) {
+    let done = match stop::saving(|stop| job.run(Inputs::new(&given, lines), &bar, stop)) {
         Err(Error::Stopped) => {
             stop::check()?;
             return Err(Error::Stopped.into());

@@ -12,7 +12,7 @@ const GLOSSARY: &str = include_str!("../../../docs/glossary.md");
   siskin explain ECE
   siskin explain conformal set
   siskin explain                list all words")]
-pub struct Args {
+pub(crate) struct Args {
     /// The word, or several that belong together [default: list all]
     term: Vec<String>,
 }
@@ -25,7 +25,7 @@ struct Entry<'a> {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let entries = entries(GLOSSARY);
     let wanted = args.term.join(" ");
     if wanted.is_empty() {

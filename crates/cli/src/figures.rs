@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   siskin figures                                  likelihood surfaces and confidence histogram
   siskin figures --steps runs/cub-*steps          also accuracy against steps, from runs that were tested")]
-pub struct Args {
+pub(crate) struct Args {
     /// The folder to write to.
     #[arg(long, value_name = "FOLDER", default_value = "figures")]
     out: PathBuf,
@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let steps = match args.steps.is_empty() {
         true => None,
         false => Some(accuracy_against_steps(&args.steps)?),

@@ -10,14 +10,14 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   siskin man | man -l -                               read the page of the whole command
   siskin man --out ~/.local/share/man/man1            a page for every subcommand too: man siskin-train")]
-pub struct Args {
+pub(crate) struct Args {
     /// The folder to write a page of every subcommand to [default: print the page of the whole command]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }
 
 /// Runs the command.
-pub fn run<C: CommandFactory>(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run<C: CommandFactory>(args: &Args) -> anyhow::Result<()> {
     let command = C::command().name("siskin");
     let Some(folder) = &args.out else {
         let mut page = Vec::new();

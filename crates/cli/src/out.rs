@@ -16,7 +16,7 @@ macro_rules! tell {
 
 /// Writes a line; of several ranks the first one does. Where it cannot be written for another reason (a full disk), the program ends and says so; not after a
 /// signal, which may be that of a closed terminal.
-pub fn line(text: std::fmt::Arguments<'_>) {
+pub(crate) fn line(text: std::fmt::Arguments<'_>) {
     if team::current().rank() > 0 {
         return;
     }
@@ -30,7 +30,7 @@ pub fn line(text: std::fmt::Arguments<'_>) {
 }
 
 /// Writes a line to standard error. Where nobody can read it there is nobody to tell.
-pub fn error_line(text: std::fmt::Arguments<'_>) {
+pub(crate) fn error_line(text: std::fmt::Arguments<'_>) {
     if team::current().rank() > 0 {
         return;
     }
@@ -38,7 +38,7 @@ pub fn error_line(text: std::fmt::Arguments<'_>) {
 }
 
 /// Says why the program fails. Of several ranks the first one speaks; another one only of what the first cannot know.
-pub fn failure(error: &anyhow::Error) {
+pub(crate) fn failure(error: &anyhow::Error) {
     use siskin_train::Error::{NotFinite, Rank, RankLost};
     let why = crate::sentence(error);
     let rank = team::current().rank();
@@ -51,7 +51,7 @@ pub fn failure(error: &anyhow::Error) {
 
 /// The text with control characters written out, for a terminal would obey them: names of files and classes may come from
 /// anywhere. Line ends and tabs stay.
-pub fn visible(text: &str) -> Cow<'_, str> {
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| (c.is_control() && c != '\n' && c != '\t') || BIDI.contains(&c);
     if !text.contains(obeyed) {
         return text.into();
@@ -67,7 +67,7 @@ const BIDI: [char; 9] = [
 ];
 
 /// A writer to a terminal or a file for people: see [`visible`].
-pub struct Visible<W>(pub W);
+pub(crate) struct Visible<W>(pub W);
 
 impl<W: Write> Write for Visible<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -6,27 +6,27 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_secs(30);
 
 /// The pace of a training.
-pub struct Pace {
+pub(crate) struct Pace {
     episodes: u64,
     first: u64,
     began: Instant,
-    told: Instant,
+    last_line: Instant,
     at: u64,
 }
 
 impl Pace {
     /// Of so many episodes, `done` of them before `now`.
-    pub fn new(episodes: u64, done: u64, now: Instant) -> Pace {
-        Pace { episodes, first: done, began: now, told: now, at: done }
+    pub(crate) fn new(episodes: u64, done: u64, now: Instant) -> Pace {
+        Pace { episodes, first: done, began: now, last_line: now, at: done }
     }
 
     /// The line that is due at `now`, if one is: how far, how fast since the beginning, how long it will take.
-    pub fn due(&mut self, episode: u64, now: Instant) -> Option<String> {
+    pub(crate) fn due(&mut self, episode: u64, now: Instant) -> Option<String> {
         self.at = episode;
-        if now.duration_since(self.told) < EVERY {
+        if now.duration_since(self.last_line) < EVERY {
             return None;
         }
-        self.told = now;
+        self.last_line = now;
         let seconds = now.duration_since(self.began).as_secs_f64();
         let per_second = (episode - self.first) as f64 / seconds;
         let left = Duration::from_secs_f64((self.episodes.saturating_sub(episode)) as f64 / per_second);
@@ -40,13 +40,13 @@ impl Pace {
     }
 
     /// Episodes taken and their time, where there were any.
-    pub fn done(&self, now: Instant) -> Option<(u64, Duration)> {
+    pub(crate) fn done(&self, now: Instant) -> Option<(u64, Duration)> {
         (self.at > self.first).then(|| (self.at - self.first, now.duration_since(self.began)))
     }
 }
 
 /// A number of episodes per second, with as many digits as mean something.
-pub fn rate(per_second: f64) -> String {
+pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         r if r >= 20.0 => format!("{r:.0} per s"),
         r if r >= 1.0 => format!("{r:.1} per s"),
@@ -56,7 +56,7 @@ pub fn rate(per_second: f64) -> String {
 }
 
 /// A time as a person says it: 40 s, 12 min, 3 h 20 min, 2 days 4 h.
-pub fn duration(time: Duration) -> String {
+pub(crate) fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     let minutes = (seconds + 30) / 60;
     match (seconds, minutes) {
@@ -91,10 +91,10 @@ mod tests {
         assert_eq!(rate(3.1231), "3.1 per s");
         assert_eq!(rate(0.1), "6.0 per min");
         assert_eq!(rate(0.001), "3.6 per h");
-        let said = |seconds| duration(Duration::from_secs(seconds));
-        assert_eq!(said(99), "99 s");
-        assert_eq!(said(100), "2 min");
-        assert_eq!(said(12_000), "3 h 20 min");
-        assert_eq!(said(187_200), "2 days 4 h");
+        let text = |seconds| duration(Duration::from_secs(seconds));
+        assert_eq!(text(99), "99 s");
+        assert_eq!(text(100), "2 min");
+        assert_eq!(text(12_000), "3 h 20 min");
+        assert_eq!(text(187_200), "2 days 4 h");
     }
 }

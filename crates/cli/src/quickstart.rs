@@ -17,7 +17,7 @@ const CONFIG: &str = include_str!("../../../configs/quickstart.toml");
 
 /// Arguments of `siskin quickstart`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The run folder to write. If it holds an unfinished quickstart, that one goes on.
     #[arg(long, value_name = "FOLDER", default_value = "runs/quickstart")]
     out: PathBuf,
@@ -29,7 +29,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let config = Config::parse(CONFIG, &args.set).context("the quickstart config")?;
     say!(
         "Handwriting-like characters, drawn by the program: 5 classes it has never seen, one example of each."

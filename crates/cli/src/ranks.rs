@@ -10,7 +10,7 @@ fn number(name: &str) -> Option<usize> {
 }
 
 /// Threads of a rank where nobody says it: the cores it may use, shared out among the ranks of this machine.
-pub fn threads() -> Option<usize> {
+pub(crate) fn threads() -> Option<usize> {
     let ranks =
         number("OMPI_COMM_WORLD_LOCAL_SIZE").or(number("MPI_LOCALNRANKS")).filter(|ranks| *ranks > 1)?;
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
@@ -20,7 +20,7 @@ pub fn threads() -> Option<usize> {
 /// Does `work`, as one of the ranks where several were started. Its exit code is 0, 128 + a signal's number, or that of a
 /// failure.
 #[cfg(not(feature = "mpi"))]
-pub fn run(work: impl FnOnce() -> u8 + Send + 'static) -> std::process::ExitCode {
+pub(crate) fn run(work: impl FnOnce() -> u8 + Send + 'static) -> std::process::ExitCode {
     if started_as_several() {
         tell!(
             "error: several ranks were started, but this program was built without MPI, and they would disturb each other. Build \
@@ -78,14 +78,14 @@ mod world {
         fn gather(&self, own: Vec<u8>, stop: &AtomicBool) -> Result<Vec<Vec<u8>>> {
             let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
             line.0.send(own).map_err(|_| Error::RankLost)?;
-            let mut told: Option<Instant> = None;
+            let mut stopping_since: Option<Instant> = None;
             loop {
                 match line.1.recv_timeout(PAUSE) {
                     Ok(all) => return all.map_err(|why| Error::Rank { rank: self.rank, why }),
                     Err(RecvTimeoutError::Disconnected) => return Err(Error::RankLost),
                     Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
                     Err(RecvTimeoutError::Timeout) => {
-                        if told.get_or_insert_with(Instant::now).elapsed() > GRACE {
+                        if stopping_since.get_or_insert_with(Instant::now).elapsed() > GRACE {
                             return Err(Error::RankLost);
                         }
                     }
@@ -104,9 +104,9 @@ mod world {
             return ExitCode::FAILURE;
         };
         let world = universe.world();
-        let ((ask, asked), (answer, answers)) = (channel(), channel());
+        let ((request, requests), (answer, answers)) = (channel(), channel());
         let (rank, size) = (world.rank() as usize, world.size() as usize);
-        let team = Arc::new(Ranks { rank, size, line: Mutex::new((ask, answers)) });
+        let team = Arc::new(Ranks { rank, size, line: Mutex::new((request, answers)) });
         let worker = std::thread::Builder::new().name("work".into()).stack_size(STACK).spawn(move || {
             let code = join(team, work);
             // A rank that fails does not come to the next meeting: the others must not wait for it. `mpirun` ends them.
@@ -122,7 +122,7 @@ mod world {
                 std::process::exit(1);
             }
         };
-        for own in asked {
+        for own in requests {
             if answer.send(gather(&world, &own)).is_err() {
                 break;
             }

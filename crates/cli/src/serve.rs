@@ -21,7 +21,7 @@ const MOST_TOKEN: u64 = 4_096;
   curl -H 'Content-Type: image/png' --data-binary @what.png http://127.0.0.1:8080/v1/tasks/ID/predict
 
 The API is described at /openapi.json and in docs/serving.md. Ctrl-C finishes the requests under way and stops.")]
-pub struct Args {
+pub(crate) struct Args {
     /// The address to listen on. Any but loopback needs a token
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
@@ -96,7 +96,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let token = match &args.token_file {
         None => args.token,
         Some(path) => {

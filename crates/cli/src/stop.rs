@@ -16,11 +16,11 @@ static SAVES: AtomicBool = AtomicBool::new(false);
 
 /// A command was stopped by a signal and has saved what it could.
 #[derive(Debug)]
-pub struct Stopped(u8);
+pub(crate) struct Stopped(u8);
 
 impl Stopped {
     /// What a shell reports of a program that a signal ended.
-    pub fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         128 + self.0
     }
 }
@@ -34,7 +34,7 @@ impl std::fmt::Display for Stopped {
 impl std::error::Error for Stopped {}
 
 /// An error if a signal came.
-pub fn check() -> Result<(), Stopped> {
+pub(crate) fn check() -> Result<(), Stopped> {
     match SIGNAL.load(Ordering::SeqCst) {
         0 => Ok(()),
         signal => Err(Stopped(signal)),
@@ -42,7 +42,7 @@ pub fn check() -> Result<(), Stopped> {
 }
 
 /// Runs `work`, which must save and return soon after the flag it gets is set. A second signal ends the program at once.
-pub fn saving<T>(work: impl FnOnce(&AtomicBool) -> T) -> T {
+pub(crate) fn saving<T>(work: impl FnOnce(&AtomicBool) -> T) -> T {
     SAVES.store(true, Ordering::SeqCst);
     let done = work(&REQUESTED);
     SAVES.store(false, Ordering::SeqCst);
@@ -50,7 +50,7 @@ pub fn saving<T>(work: impl FnOnce(&AtomicBool) -> T) -> T {
 }
 
 /// Begins to listen, on a thread of its own. To be called once.
-pub fn listen() -> anyhow::Result<()> {
+pub(crate) fn listen() -> anyhow::Result<()> {
     let start = || -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let _inside = runtime.enter();
@@ -68,7 +68,7 @@ pub fn listen() -> anyhow::Result<()> {
 }
 
 /// Ends with the first signal, for the server, which stops in its own way; the second ends the program at once.
-pub fn requested() -> std::io::Result<impl Future<Output = ()>> {
+pub(crate) fn requested() -> std::io::Result<impl Future<Output = ()>> {
     let mut signals = system::Signals::new()?;
     Ok(async move {
         signals.next().await;
@@ -94,7 +94,7 @@ mod system {
     use std::io::Result;
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
-    pub struct Signals {
+    pub(super) struct Signals {
         interrupt: Signal,
         terminate: Signal,
         /// Nothing under `nohup`, which promises that a closed terminal stops nothing.
@@ -102,7 +102,7 @@ mod system {
     }
 
     impl Signals {
-        pub fn new() -> Result<Signals> {
+        pub(super) fn new() -> Result<Signals> {
             let hangup = if hangup_is_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
             Ok(Signals {
                 interrupt: signal(SignalKind::interrupt())?,
@@ -112,7 +112,7 @@ mod system {
         }
 
         /// The number of the next signal.
-        pub async fn next(&mut self) -> u8 {
+        pub(super) async fn next(&mut self) -> u8 {
             let hangup = async {
                 match &mut self.hangup {
                     Some(signal) => signal.recv().await,

@@ -1,11 +1,10 @@
 //! `siskin test`: accuracy of a trained model by the paper's protocol.
 
-use crate::model::ModelArgs;
+use crate::model::MeasureArgs;
 use siskin_calib::MeanSpread;
 use siskin_data::SplitName;
 use siskin_train::protocol::{self, TestReport};
 use siskin_train::report::Tested;
-use std::path::PathBuf;
 
 /// Arguments of `siskin test`.
 #[derive(clap::Args)]
@@ -15,26 +14,14 @@ use std::path::PathBuf;
   siskin test runs/omniglot --set test.groups=1              a quicker look
   siskin test cub.safetensors --data cub                     a model file of siskin export
   siskin test runs/cub --episodes cub-5shot.jsonl            the episodes of a list (siskin data episodes)")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
-    model: ModelArgs,
-    /// Test on the episodes of this list (`siskin data episodes`), in place of those of the config
-    #[arg(long, value_name = "FILE")]
-    episodes: Option<PathBuf>,
-    /// Write the page here too; that of a run folder is report.html there
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-    /// Print the report as JSON.
-    #[arg(long)]
-    json: bool,
+    model: MeasureArgs,
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
-    let mut model = args.model.open()?;
-    if let Some(list) = &args.episodes {
-        model.ask(list)?;
-    }
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    let model = args.model.open()?;
     let answers = crate::asking::answers(&model, SplitName::Test)?;
     let report = protocol::report(&model, &answers)?;
     let tested = Tested {
@@ -47,10 +34,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if let Some(folder) = args.model.folder() {
         tested.write(folder)?;
     }
-    if let Some(path) = &args.report {
+    if let Some(path) = &args.model.report {
         siskin_train::atomic::write(path, tested.html()?.as_bytes())?;
     }
-    if args.json {
+    if args.model.json {
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
     }
@@ -62,7 +49,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// The report in a few lines.
-pub fn print(report: &TestReport) {
+pub(crate) fn print(report: &TestReport) {
     say!("{}, model after {} training episodes", report.protocol(), report.trained_episodes);
     let line = |name: &str, of: &MeanSpread, what: &str| {
         say!("  {name:8} {:.2} ± {:.2} %  (mean ± {what})", 100.0 * of.mean, 100.0 * of.spread);

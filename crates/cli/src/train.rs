@@ -28,7 +28,7 @@ use std::time::Duration;
 
 Ctrl-C once saves and stops, and so do SIGTERM and SIGHUP (a job scheduler, a closed terminal); the exit code is then 130,
 143 or 129. --resume goes on as if training had never stopped.")]
-pub struct Args {
+pub(crate) struct Args {
     /// The config file (TOML). See configs/.
     #[arg(required_unless_present_any = ["resume", "replay"], conflicts_with_all = ["resume", "replay"])]
     config: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if let (true, Some(path)) = (args.plan, &args.config) {
         let mut config = Config::load_by(path, &args.set, args.method)?;
         args.compute.apply(&mut config);
@@ -165,7 +165,7 @@ fn peak_mib() -> Option<f64> {
 }
 
 /// Trains to the end or to a signal, with a progress bar.
-pub fn train(run: &mut Run) -> anyhow::Result<Outcome> {
+pub(crate) fn train(run: &mut Run) -> anyhow::Result<Outcome> {
     let mut bar = TrainingBar::new(run.length(), run.trainer().episode())?;
     if let Some(due) = run.trainer().first_save() {
         bar.say(due);

@@ -12,7 +12,7 @@ use std::time::Instant;
 const RECENT: usize = 100;
 
 /// The bar of one training.
-pub struct TrainingBar {
+pub(crate) struct TrainingBar {
     bar: ProgressBar,
     pace: Pace,
     recent: VecDeque<(f64, Option<f64>)>,
@@ -20,7 +20,7 @@ pub struct TrainingBar {
 
 impl TrainingBar {
     /// A bar of so many episodes, some of them done.
-    pub fn new(episodes: u64, done: u64) -> anyhow::Result<TrainingBar> {
+    pub(crate) fn new(episodes: u64, done: u64) -> anyhow::Result<TrainingBar> {
         let first = siskin_train::team::current().rank() == 0;
         let bar = if first { ProgressBar::new(episodes) } else { ProgressBar::hidden() };
         let style =
@@ -37,7 +37,7 @@ impl TrainingBar {
     }
 
     /// Shows what happened.
-    pub fn show(&mut self, event: &Event) {
+    pub(crate) fn show(&mut self, event: &Event) {
         match event {
             Event::Phase { index, count, name } => {
                 self.recent.clear();
@@ -91,12 +91,12 @@ impl TrainingBar {
     }
 
     /// A line above the bar. A bar that nobody sees (output to a file) would swallow it.
-    pub fn say(&self, line: String) {
+    pub(crate) fn say(&self, line: String) {
         if self.bar.is_hidden() { say!("{line}") } else { self.bar.println(line) }
     }
 
     /// Takes the bar away, and says how long it took.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
         if let Some((episodes, time)) = self.pace.done(Instant::now()) {
             say!("{episodes} episodes in {}.", duration(time));

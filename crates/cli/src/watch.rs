@@ -17,7 +17,7 @@ const RECENT: usize = 100;
 
 A training writes its metrics down when it saves (train.save_every, train.save_minutes): that is as new as it gets. The folder may
 be that of another machine.")]
-pub struct Args {
+pub(crate) struct Args {
     /// The run folder.
     run: PathBuf,
     /// Say how far it is, and end.
@@ -29,7 +29,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(
         (0.01..=86_400.0).contains(&args.every),
         "--every {}: give 0.01 to 86400 seconds",
@@ -41,17 +41,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         args.run.display()
     );
     let begun = Instant::now();
-    let (mut told, mut first): (Option<Progress>, Option<u64>) = (None, None);
+    let (mut shown, mut first): (Option<Progress>, Option<u64>) = (None, None);
     loop {
         let progress = Progress::of(&args.run)?;
-        if told != Some(progress) {
+        if shown != Some(progress) {
             let done = episodes(progress);
             let pace = match *first.get_or_insert(done) {
                 first if done > first => Some((done - first) as f64 / begun.elapsed().as_secs_f64()),
                 _ => None,
             };
             say!("{}", line(&args.run, progress, pace)?);
-            told = Some(progress);
+            shown = Some(progress);
         }
         if args.once || matches!(progress, Progress::Trained { .. }) {
             return Ok(());
@@ -106,7 +106,7 @@ fn age(run: &Path) -> anyhow::Result<Duration> {
 }
 
 /// `3 h 20 min`, `5 min 10 s` or `12 s`.
-pub fn human(time: Duration) -> String {
+pub(crate) fn human(time: Duration) -> String {
     let seconds = time.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, s) => format!("{s} s"),

@@ -42,7 +42,7 @@ fn mistakes_are_answered_with_what_to_do() {
         let output = siskin(args);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && text.contains(says), "{args:?}: {text}");
-        let said = text.matches(says).count();
-        assert_eq!(said, 1, "said {said} times: {text}");
+        let stdout = text.matches(says).count();
+        assert_eq!(stdout, 1, "said {stdout} times: {text}");
     }
 }

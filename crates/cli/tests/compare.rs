@@ -1,16 +1,8 @@
 //! `siskin compare` as a person meets it: trained once, tested together, stopped and given again, one method failing.
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod support;
 
-fn run(args: &[&str], folder: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_siskin"));
-    command.args(args).current_dir(folder).env("SISKIN_CACHE", folder.join("cache")).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use support::{run, text};
 
 const SMALL: &str = "
 [episode]
@@ -39,11 +31,14 @@ fn methods_are_trained_once_and_tested_on_the_same_episodes() {
     let folder = prepared();
     let at = folder.path();
     let first = run(&COMPARE, at);
-    let said = text(&first.stdout);
-    assert!(first.status.success(), "{said}{}", text(&first.stderr));
-    assert!(text(&first.stderr).contains("dkt: training, 0 of 3 episodes done."), "{said}");
-    assert!(said.contains("2-way 1-shot, 5 queries per class, 8 episodes in 2 groups, on glyphs"), "{said}");
-    assert!(said.contains("difference to cdkt"), "cdkt is the reference of itself: {said}");
+    let stdout = text(&first.stdout);
+    assert!(first.status.success(), "{stdout}{}", text(&first.stderr));
+    assert!(text(&first.stderr).contains("dkt: training, 0 of 3 episodes done."), "{stdout}");
+    assert!(
+        stdout.contains("2-way 1-shot, 5 queries per class, 8 episodes in 2 groups, on glyphs"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("difference to cdkt"), "cdkt is the reference of itself: {stdout}");
 
     let read = |name: &str| std::fs::read_to_string(at.join("out").join(name)).unwrap();
     let csv = read("compare.csv");
@@ -102,10 +97,10 @@ fn methods_are_trained_once_and_tested_on_the_same_episodes() {
         ],
         at,
     );
-    let said = text(&other.stdout);
+    let stdout = text(&other.stdout);
     assert!(
-        other.status.success() && said.starts_with("method,") && said.contains("\na,"),
-        "{said}{}",
+        other.status.success() && stdout.starts_with("method,") && stdout.contains("\na,"),
+        "{stdout}{}",
         text(&other.stderr)
     );
 }
@@ -117,10 +112,10 @@ fn one_method_that_fails_is_reported_and_the_others_go_on() {
     let train = run(&["train", "small.toml", "--method", "dkt", "--set", "seed=9", "--out", "out/dkt"], at);
     assert!(train.status.success(), "{}", text(&train.stderr));
     let output = run(&COMPARE, at);
-    let (said, errors) = (text(&output.stdout), text(&output.stderr));
+    let (stdout, errors) = (text(&output.stdout), text(&output.stderr));
     assert!(!output.status.success(), "a failure shows in the exit code");
     assert!(errors.contains("seed is 9, now 0") && errors.contains("1 of 2 methods failed"), "{errors}");
-    assert!(said.contains("\ncdkt ") && said.contains("dkt failed: out/dkt holds a run"), "{said}");
+    assert!(stdout.contains("\ncdkt ") && stdout.contains("dkt failed: out/dkt holds a run"), "{stdout}");
     let html = std::fs::read_to_string(at.join("out/report.html")).unwrap();
     assert!(html.contains("What failed") && html.contains("seed is 9"), "the page says it too");
 }

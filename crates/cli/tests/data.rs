@@ -1,7 +1,10 @@
 //! `siskin data`, driven as a person drives it.
 
+mod support;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
+use support::run;
 
 /// A folder to work in, with a cache of its own and a data set `birds` of four classes with four images each.
 struct Desk {
@@ -28,13 +31,7 @@ impl Desk {
     }
 
     fn siskin(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_siskin"))
-            .arg("data")
-            .args(args)
-            .current_dir(self.dir.path())
-            .env("SISKIN_CACHE", self.path("cache"))
-            .output()
-            .unwrap()
+        run(&[&["data"], args].concat(), self.dir.path())
     }
 
     /// Standard output of a command that must succeed.
@@ -69,9 +66,9 @@ fn png_size(path: &Path) -> (u32, u32) {
 #[test]
 fn import_then_use_by_name() {
     let desk = Desk::new();
-    let said = desk.ok(&["import", "birds", "--name", "my-birds"]);
-    assert!(said.contains("my-birds: 4 classes, 16 images (one folder per class)"), "{said}");
-    assert!(said.contains("It was read") && said.contains("--data my-birds"), "{said}");
+    let stdout = desk.ok(&["import", "birds", "--name", "my-birds"]);
+    assert!(stdout.contains("my-birds: 4 classes, 16 images (one folder per class)"), "{stdout}");
+    assert!(stdout.contains("It was read") && stdout.contains("--data my-birds"), "{stdout}");
     let again = desk.ok(&["import", "birds", "--name", "my-birds"]);
     assert!(again.contains("It was in the cache already"), "{again}");
     let other = desk.ok(&["import", "birds"]);
@@ -99,7 +96,7 @@ fn check_names_what_is_wrong_and_fails() {
     desk.put("birds/owl/empty.png", b"");
     desk.put("birds/tern/copy.png", &png(0));
     desk.put("birds/notes.txt", b"hello");
-    let said = desk.fails(&["check", "--data", "birds"]);
+    let stdout = desk.fails(&["check", "--data", "birds"]);
     for expected in [
         "birds: 4 classes, 17 images",
         "broken.jpg: the content is no image that can be read",
@@ -109,7 +106,7 @@ fn check_names_what_is_wrong_and_fails() {
         "notes.txt",
         "birds has 3 problems",
     ] {
-        assert!(said.contains(expected), "{expected} is missing in:\n{said}");
+        assert!(stdout.contains(expected), "{expected} is missing in:\n{stdout}");
     }
     let json = desk.siskin(&["check", "--data", "birds", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
@@ -120,27 +117,27 @@ fn check_names_what_is_wrong_and_fails() {
 fn bad_images_stop_an_import_or_are_skipped() {
     let desk = Desk::new();
     desk.put("birds/owl/broken.jpg", b"not a picture");
-    let said = desk.fails(&["import", "birds"]);
-    assert!(said.contains("broken.jpg") && said.contains("--on-bad-image skip"), "{said}");
-    let said = desk.ok(&["import", "birds", "--on-bad-image", "skip"]);
-    assert!(said.contains("4 classes, 16 images") && said.contains("1 problem"), "{said}");
+    let stdout = desk.fails(&["import", "birds"]);
+    assert!(stdout.contains("broken.jpg") && stdout.contains("--on-bad-image skip"), "{stdout}");
+    let stdout = desk.ok(&["import", "birds", "--on-bad-image", "skip"]);
+    assert!(stdout.contains("4 classes, 16 images") && stdout.contains("1 problem"), "{stdout}");
 }
 
 #[test]
 fn a_random_split_is_written_and_found_again() {
     let desk = Desk::new();
-    let said = desk.fails(&["preview", "--data", "birds", "--out", "x.png"]);
-    assert!(said.contains("has no split into classes") && said.contains("--split all"), "{said}");
+    let stdout = desk.fails(&["preview", "--data", "birds", "--out", "x.png"]);
+    assert!(stdout.contains("has no split into classes") && stdout.contains("--split all"), "{stdout}");
     let command = "`siskin data split --data birds --make 2,1 --out birds/splits.json`";
-    assert!(said.contains(command), "{said}");
+    assert!(stdout.contains(command), "{stdout}");
     desk.ok(&["split", "--data", "birds", "--make", "2,1", "--out", "birds/splits.json"]);
-    let said = desk.ok(&["split", "--data", "birds", "--json"]);
-    let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let stdout = desk.ok(&["split", "--data", "birds", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(json[0]["parts"], serde_json::json!([[2, 8], [1, 4], [1, 4]]));
-    let said = desk.fails(&["split", "--data", "birds", "--make", "4,1", "--out", "x.json"]);
-    assert!(said.contains("4 + 1 classes were asked for, but birds has 4"), "{said}");
-    let said = desk.ok(&["split", "--data", "glyphs", "--cross", "birds"]);
-    assert!(said.contains("glyphs -> birds"), "{said}");
+    let stdout = desk.fails(&["split", "--data", "birds", "--make", "4,1", "--out", "x.json"]);
+    assert!(stdout.contains("4 + 1 classes were asked for, but birds has 4"), "{stdout}");
+    let stdout = desk.ok(&["split", "--data", "glyphs", "--cross", "birds"]);
+    assert!(stdout.contains("glyphs -> birds"), "{stdout}");
 }
 
 #[test]
@@ -158,28 +155,28 @@ fn previews_and_episodes() {
     let list = std::fs::read_to_string(desk.path("a.jsonl")).unwrap();
     assert_eq!(list.lines().count(), 6, "a header and five episodes");
     assert_eq!(list, std::fs::read_to_string(desk.path("b.jsonl")).unwrap());
-    let said = desk.fails(&[
+    let stdout = desk.fails(&[
         "episodes", "--data", "birds", "--split", "all", "--way", "9", "--query", "1", "--out", "x",
     ]);
-    assert!(said.contains('4') && said.contains('9'), "{said}");
+    assert!(stdout.contains('4') && stdout.contains('9'), "{stdout}");
 }
 
 #[test]
 fn an_original_is_explained_and_checked() {
     let desk = Desk::new();
-    let said = desk.ok(&["import", "--as", "cub"]);
-    assert!(said.contains("https://data.caltech.edu") && said.contains("i%4=1"), "{said}");
-    let said = desk.fails(&["import", "birds", "--as", "cub"]);
-    assert!(said.contains("the number of classes should be 200, but is 4"), "{said}");
-    let said = desk.fails(&["import", "birds", "--as", "omnigolt"]);
-    assert!(said.contains("Did you mean omniglot?"), "{said}");
+    let stdout = desk.ok(&["import", "--as", "cub"]);
+    assert!(stdout.contains("https://data.caltech.edu") && stdout.contains("i%4=1"), "{stdout}");
+    let stdout = desk.fails(&["import", "birds", "--as", "cub"]);
+    assert!(stdout.contains("the number of classes should be 200, but is 4"), "{stdout}");
+    let stdout = desk.fails(&["import", "birds", "--as", "omnigolt"]);
+    assert!(stdout.contains("Did you mean omniglot?"), "{stdout}");
 }
 
 #[test]
 fn help_teaches() {
     let desk = Desk::new();
     for command in ["list", "import", "check", "split", "preview", "episodes"] {
-        let said = desk.ok(&[command, "--help"]);
-        assert!(said.contains("Example") && said.contains(&format!("siskin data {command}")), "{said}");
+        let stdout = desk.ok(&[command, "--help"]);
+        assert!(stdout.contains("Example") && stdout.contains(&format!("siskin data {command}")), "{stdout}");
     }
 }

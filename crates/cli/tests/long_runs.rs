@@ -1,19 +1,9 @@
 //! What a person asks of a long run: how long it will take, and how far it is.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+mod support;
 
-fn siskin(args: &[&str], folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_siskin"));
-    command.args(args).current_dir(folder).env("SISKIN_CACHE", folder.join("cache"));
-    command
-}
-
-fn said(args: &[&str], folder: &Path) -> String {
-    let output = siskin(args, folder).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+use std::process::Stdio;
+use support::{ok, siskin};
 
 const CONFIG: &str = "
 [episode]
@@ -48,7 +38,7 @@ fn a_plan_grows_with_the_episodes_and_writes_nothing() {
     let at = folder.path();
     std::fs::write(at.join("c.toml"), CONFIG).unwrap();
     let time = |episodes: &str| {
-        let text = said(
+        let text = ok(
             &["--threads", "1", "train", "c.toml", "--plan", "--set", &format!("train.episodes={episodes}")],
             at,
         );
@@ -78,10 +68,10 @@ fn a_run_is_watched_to_its_end() {
     while !at.join("run/config.toml").exists() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let lines = said(&["watch", "run", "--every", "0.05"], at);
+    let lines = ok(&["watch", "run", "--every", "0.05"], at);
     assert!(training.wait().unwrap().success());
     let last = lines.lines().last().unwrap();
     assert!(last.starts_with("30 of 30 episodes, loss ") && last.ends_with(", trained"), "{lines}");
     assert!(last.contains("validation ") && last.contains(" at 30,"), "{lines}");
-    assert_eq!(said(&["watch", "run", "--once"], at).lines().count(), 1);
+    assert_eq!(ok(&["watch", "run", "--once"], at).lines().count(), 1);
 }

@@ -1,22 +1,16 @@
 //! From a folder of one's own photos to a tested model, as docs/guide.md has it.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output};
+use support::{run, text};
 
-fn run(args: &[&str], folder: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_siskin"));
-    command.args(args).current_dir(folder).env("SISKIN_CACHE", folder.join("cache")).output().unwrap()
-}
-
-fn ok(args: &[&str], folder: &Path) -> (String, String) {
+/// Standard output and error of a command that must succeed.
+fn both(args: &[&str], folder: &Path) -> (String, String) {
     let output = run(args, folder);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{args:?}: {err}");
     (out, err)
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A photo of class `class`: its colour, in stripes as wide as the photo's number.
@@ -72,19 +66,19 @@ query = 2
     let command = says.split('`').nth(1).unwrap_or_else(|| panic!("no command in: {says}"));
     assert_eq!(command, "siskin data split --data photos/birds --make 6,3 --out photos/birds/splits.json");
     let args: Vec<&str> = command.split(' ').skip(1).collect();
-    ok(&args, at);
+    both(&args, at);
 
     // Too few classes for an episode: the key to change is named.
     let output = run(&["train", "birds.toml", "--set", "episode.way=5", "--out", "run"], at);
     let says = text(&output.stderr);
     assert!(says.contains("birds (val) has 3 classes to draw from") && says.contains("`way` of"), "{says}");
 
-    let (_, notes) = ok(&train, at);
+    let (_, notes) = both(&train, at);
     assert!(!notes.contains("Note:"), "a colour network needs no note: {notes}");
-    let (out, _) = ok(&["test", "run"], at);
+    let (out, _) = both(&["test", "run"], at);
     assert!(out.contains("3-way 1-shot, 2 queries per class, 3 episodes"), "{out}");
 
     let grey = ["train", "birds.toml", "--set", "backbone.name=conv4s", "--set", "data.image_size=28"];
-    let (_, notes) = ok(&[&grey[..], &["--out", "grey"]].concat(), at);
+    let (_, notes) = both(&[&grey[..], &["--out", "grey"]].concat(), at);
     assert_eq!(notes.matches("sees their first channel (red) alone").count(), 1, "{notes}");
 }

@@ -1,23 +1,12 @@
 //! `siskin reproduce` as a person meets it, on the embedded glyphs: trained once, killed and given again, failing, from
 //! elsewhere, as jobs.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
-
-fn siskin(args: &[&str], folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_siskin"));
-    command.args(args).current_dir(folder).env("SISKIN_CACHE", folder.join("cache"));
-    command
-}
-
-fn run(args: &[&str], folder: &Path) -> Output {
-    siskin(args, folder).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use support::{run, siskin, text};
 
 /// `siskin reproduce` with the paper's configs made small.
 fn small<'a>(args: &[&'a str]) -> Vec<&'a str> {
@@ -59,13 +48,13 @@ fn a_table_is_trained_once_and_says_what_is_not_run() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let first = run(&small(&TWO), at);
-    let (said, told) = (text(&first.stdout), text(&first.stderr));
-    assert!(first.status.success(), "{said}{told}");
+    let (stdout, stderr) = (text(&first.stdout), text(&first.stderr));
+    assert!(first.status.success(), "{stdout}{stderr}");
     assert!(
-        said.contains("Table 1 (tab:fsc), 2 runs") && said.contains("To train: 8 episodes, about"),
-        "{said}"
+        stdout.contains("Table 1 (tab:fsc), 2 runs") && stdout.contains("To train: 8 episodes, about"),
+        "{stdout}"
     );
-    assert!(told.contains("cub-1shot-proto-net: training, 0 of 4 episodes done."), "{told}");
+    assert!(stderr.contains("cub-1shot-proto-net: training, 0 of 4 episodes done."), "{stderr}");
 
     let csv = read(at, "out/budget-4/table1.csv");
     assert_eq!(csv.lines().count(), 109, "every cell of the table has a line");
@@ -89,12 +78,12 @@ fn a_table_is_trained_once_and_says_what_is_not_run() {
 
     // Given again: nothing is trained or tested. Table 3 has one of these runs.
     let again = run(&small(&TWO), at);
-    let told = text(&again.stderr);
+    let stderr = text(&again.stderr);
     assert!(
-        again.status.success() && told.contains("already trained") && told.contains("already tested"),
-        "{told}"
+        again.status.success() && stderr.contains("already trained") && stderr.contains("already tested"),
+        "{stderr}"
     );
-    assert!(!told.contains(": training") && !told.contains(": testing"), "{told}");
+    assert!(!stderr.contains(": training") && !stderr.contains(": testing"), "{stderr}");
     assert_eq!(read(at, "out/budget-4/table1.csv"), csv);
     let third = run(&small(&["table3", "--only", "cub-cosine", "--budget", "4", "--out", "out"]), at);
     assert!(text(&third.stderr).contains("cub-1shot-ml-low-tau: already tested."), "{}", text(&third.stderr));
@@ -121,9 +110,9 @@ fn a_killed_plan_goes_on_and_ends_with_the_same_bytes() {
     assert!(line(&csv, "cub-1shot-dkt")[14].starts_with("stopped at "), "{csv}");
 
     let resumed = run(&plan("killed"), at);
-    let told = text(&resumed.stderr);
-    assert!(resumed.status.success(), "{told}");
-    assert!(told.contains("training, ") && !told.contains("training, 0 of"), "{told}");
+    let stderr = text(&resumed.stderr);
+    assert!(resumed.status.success(), "{stderr}");
+    assert!(stderr.contains("training, ") && !stderr.contains("training, 0 of"), "{stderr}");
     assert!(run(&plan("whole"), at).status.success());
     let bytes = |out: &str, file: &str| std::fs::read(at.join(out).join("budget-150").join(file)).unwrap();
     for file in ["cub-1shot-dkt/best.safetensors", "cub-1shot-dkt/metrics.jsonl"] {
@@ -143,16 +132,16 @@ fn a_failed_run_is_listed_with_its_reason_and_the_others_go_on() {
     std::fs::remove_dir_all(at.join("out/budget-4/results")).unwrap();
     std::fs::remove_dir_all(at.join("out/budget-4/cub-1shot-proto-net")).unwrap();
     let output = run(&small(&TWO), at);
-    let told = text(&output.stderr);
+    let stderr = text(&output.stderr);
     assert!(!output.status.success(), "a failure shows in the exit code");
-    assert!(told.contains("seed is 9, now 0") && told.contains("1 of 2 runs failed"), "{told}");
+    assert!(stderr.contains("seed is 9, now 0") && stderr.contains("1 of 2 runs failed"), "{stderr}");
     let csv = read(at, "out/budget-4/table1.csv");
     assert!(csv.contains("failed: ") && csv.contains("seed is 9"), "{csv}");
     assert_eq!(line(&csv, "cub-1shot-proto-net")[14], "finished");
     let markdown = read(at, "out/budget-4/table1.md");
     assert!(markdown.contains("What failed:\n\n- cub-1shot-ml-low-tau: "), "{markdown}");
     assert!(read(at, "out/budget-4/table1.html").contains("What failed"));
-    // Mended, it is no failure any more.
+    // Fixed, it is no failure any more.
     std::fs::remove_dir_all(at.join("out/budget-4/cub-1shot-ml-low-tau")).unwrap();
     assert!(run(&small(&TWO), at).status.success());
     assert!(!read(at, "out/budget-4/table1.md").contains("What failed"));
@@ -168,8 +157,8 @@ fn a_run_from_elsewhere_takes_the_place_of_a_training_and_is_remembered() {
     assert!(trained.status.success(), "{}", text(&trained.stderr));
     let given = ["table1", "--only", "cub-1shot-dkt", "--run", "cub-1shot-dkt=mine", "--out", "out"];
     let output = run(&small(&given), at);
-    let told = text(&output.stderr);
-    assert!(output.status.success() && !told.contains("training"), "{told}");
+    let stderr = text(&output.stderr);
+    assert!(output.status.success() && !stderr.contains("training"), "{stderr}");
     let csv = read(at, "out/table1.csv");
     let ours = line(&csv, "cub-1shot-dkt");
     assert_eq!((ours[12], ours[14], ours[16]), ("3", "finished", "mine"));
@@ -178,8 +167,8 @@ fn a_run_from_elsewhere_takes_the_place_of_a_training_and_is_remembered() {
         "{csv}"
     );
     let again = run(&small(&["table1", "--only", "cub-1shot-dkt", "--out", "out"]), at);
-    let told = text(&again.stderr);
-    assert!(again.status.success() && told.contains("cub-1shot-dkt: already tested."), "{told}");
+    let stderr = text(&again.stderr);
+    assert!(again.status.success() && stderr.contains("cub-1shot-dkt: already tested."), "{stderr}");
 
     // What is no finished run of these data is a failure with its reason.
     let wrong = small(&["table1", "--only", "mini-1shot-dkt", "--run", "mini-1shot-dkt=mine", "--out", "x"]);
@@ -187,8 +176,8 @@ fn a_run_from_elsewhere_takes_the_place_of_a_training_and_is_remembered() {
         .into_iter()
         .map(|word| if word == "data.train=glyphs" { "data.train=birds" } else { word })
         .collect();
-    let told = text(&run(&wrong, at).stderr);
-    assert!(told.contains("it was trained on glyphs, this cell is trained on birds"), "{told}");
+    let stderr = text(&run(&wrong, at).stderr);
+    assert!(stderr.contains("it was trained on glyphs, this cell is trained on birds"), "{stderr}");
 }
 
 #[test]
@@ -196,8 +185,8 @@ fn a_plan_costs_nothing_and_its_jobs_can_be_given_again() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let plan = run(&small(&[&TWO[..], &["--plan"]].concat()), at);
-    let said = text(&plan.stdout);
-    assert!(plan.status.success() && said.contains("CPU hours; "), "{said}{}", text(&plan.stderr));
+    let stdout = text(&plan.stdout);
+    assert!(plan.status.success() && stdout.contains("CPU hours; "), "{stdout}{}", text(&plan.stderr));
     let jobs = run(&small(&[&TWO[..], &["--jobs", "jobs.txt"]].concat()), at);
     assert!(jobs.status.success() && !at.join("out").exists(), "nothing was trained: {}", text(&jobs.stderr));
     let lines = read(at, "jobs.txt");

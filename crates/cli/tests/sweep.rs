@@ -1,23 +1,12 @@
 //! `siskin sweep` as a person meets it, on the embedded glyphs: a grid at one and at two runs a time, killed and given again,
 //! failing, and as a job for a scheduler.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::{Duration, Instant};
-
-fn siskin(args: &[&str], folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_siskin"));
-    command.args(args).current_dir(folder).env("SISKIN_CACHE", folder.join("cache"));
-    command
-}
-
-fn run(args: &[&str], folder: &Path) -> Output {
-    siskin(args, folder).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use support::{run, siskin, text};
 
 fn read(at: &Path, file: &str) -> String {
     std::fs::read_to_string(at.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"))
@@ -146,8 +135,11 @@ fn what_fails_is_listed_and_the_others_go_on() {
     std::fs::write(at.join("t.toml"), table).unwrap();
     let done = run(&["sweep", "t.toml", "--out", "out"], at);
     assert_eq!(done.status.code(), Some(1));
-    let told = text(&done.stderr);
-    assert!(told.contains("1 of 2 runs are not in the table") && told.contains("no/such/folder"), "{told}");
+    let stderr = text(&done.stderr);
+    assert!(
+        stderr.contains("1 of 2 runs are not in the table") && stderr.contains("no/such/folder"),
+        "{stderr}"
+    );
     let status = text(&run(&["sweep", "status", "out"], at).stdout);
     assert!(status.contains("1 of 2 finished, 1 failed") && status.contains("failed: "), "{status}");
     assert!(read(at, "out/table.md").contains("not run"), "{}", read(at, "out/table.md"));
@@ -172,21 +164,21 @@ fn jobs_for_schedulers_are_written_without_submitting_them() {
     let args =
         ["sweep", "t.toml", "--out", "o", "--engine", "slurm", "--parallel", "3", "--cpus", "2", "--dry-run"];
     let job = |args: &[&str]| {
-        let said = text(&run(args, at).stdout);
-        let path = said
+        let stdout = text(&run(args, at).stdout);
+        let path = stdout
             .split("Written: ")
             .nth(1)
             .and_then(|rest| rest.split(". Submit").next())
             .unwrap()
             .to_string();
-        (said, std::fs::read_to_string(path).unwrap())
+        (stdout, std::fs::read_to_string(path).unwrap())
     };
-    let (said, script) = job(&[&args[..], &["--pass=--partition=long"]].concat());
+    let (stdout, script) = job(&[&args[..], &["--pass=--partition=long"]].concat());
     for line in ["--array=0-3%3", "--requeue", "--signal=B:USR1@120", "--cpus-per-task=2", "--partition=long"]
     {
         assert!(script.contains(&format!("#SBATCH {line}")), "{line}: {script}");
     }
-    assert!(said.contains("sbatch "), "{said}");
+    assert!(stdout.contains("sbatch "), "{stdout}");
     // The script is one for a shell, and its first task is the first run.
     let shell = Command::new("sh").arg("-c").arg(&script).env("SLURM_ARRAY_TASK_ID", "0").output().unwrap();
     assert!(shell.status.success(), "{}", text(&shell.stderr));

@@ -1,22 +1,13 @@
 //! `siskin train` and friends as a person meets them: mistakes, Ctrl-C, kill -9, and going on.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-fn siskin(args: &[&str], folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_siskin"));
-    command.args(args).current_dir(folder).env("SISKIN_CACHE", folder.join("cache"));
-    command
-}
-
-fn run(args: &[&str], folder: &Path) -> Output {
-    siskin(args, folder).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+#[cfg(unix)]
+use support::after;
+use support::{run, siskin, text};
 
 const SMALL: &str = "
 [episode]
@@ -203,10 +194,8 @@ fn a_hangup_does_not_stop_a_run_under_nohup_and_tests_end_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     saves_at_its_end(at);
-    let mut command = Command::new("sh");
-    command.args(["-c", "trap '' HUP; exec \"$0\" train small.toml --out run", env!("CARGO_BIN_EXE_siskin")]);
-    command.current_dir(at).env("SISKIN_CACHE", at.join("cache")).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
+    let mut command = after("trap '' HUP", &["train", "small.toml", "--out", "run"], at);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_until(&mut child, || at.join("run/best.safetensors").exists());
     send("HUP", &child);
     assert!(child.wait().unwrap().success(), "the run went on to its end");
@@ -256,14 +245,8 @@ fn a_full_disk_is_reported_and_the_old_checkpoint_stays() {
     let longer = std::fs::read_to_string(&config).unwrap().replace("episodes = 3", "episodes = 9");
     std::fs::write(&config, longer).unwrap();
     // No file may grow beyond half a checkpoint: writing one fails in its middle, as on a full disk.
-    let limit =
-        format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" train --resume run", before.len() / 1024 / 2);
-    let output = Command::new("sh")
-        .args(["-c", &limit, env!("CARGO_BIN_EXE_siskin")])
-        .current_dir(at)
-        .env("SISKIN_CACHE", at.join("cache"))
-        .output()
-        .unwrap();
+    let limit = format!("trap '' XFSZ; ulimit -f {}", before.len() / 1024 / 2);
+    let output = after(&limit, &["train", "--resume", "run"], at).output().unwrap();
     let says = text(&output.stderr);
     assert!(!output.status.success() && says.contains("cannot write run/last.safetensors"), "{says}");
     assert!(std::fs::read(&last).unwrap() == before, "the old checkpoint was touched");

@@ -23,7 +23,7 @@ impl Window {
     }
 
     /// Floats of a patch.
-    pub fn depth(&self, lanes: usize) -> usize {
+    pub(crate) fn depth(&self, lanes: usize) -> usize {
         self.kernel * self.kernel * lanes
     }
 

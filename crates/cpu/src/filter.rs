@@ -51,7 +51,7 @@ pub(crate) struct Layer {
 
 impl Layer {
     /// Winograd's transforms work on whole vectors of channels and on 3x3 filters of stride 1.
-    pub fn is_winograd(&self) -> bool {
+    pub(crate) fn is_winograd(&self) -> bool {
         self.algorithm == Algorithm::Fastest
             && self.window.kernel == 3
             && self.window.stride == 1
@@ -68,7 +68,7 @@ impl Layer {
 
     /// Images of a chunk. The number of chunks depends on the work alone, never on the number of threads: the sums over
     /// chunks have one order. Each chunk sums its own filter gradients, so it must be large enough to pay for that.
-    pub fn chunk(&self, n: usize) -> usize {
+    pub(crate) fn chunk(&self, n: usize) -> usize {
         const MOST: usize = 16;
         let chunks =
             if self.is_winograd() { (n * winograd::tiles(self.z) / 128).clamp(2, MOST) } else { MOST };
@@ -76,7 +76,7 @@ impl Layer {
     }
 
     /// Images handled at once within a chunk: one, or as many small ones as make a group of tiles.
-    pub fn step(&self) -> usize {
+    pub(crate) fn step(&self) -> usize {
         if !self.is_winograd() {
             return 1;
         }
@@ -85,17 +85,17 @@ impl Layer {
 
     /// Rows of output made at once when they need not be kept: two, still in the cache when the pool reads them, or all
     /// where an algorithm makes whole images.
-    pub fn strip(&self) -> usize {
+    pub(crate) fn strip(&self) -> usize {
         if self.is_winograd() || self.mixed().is_some() { self.z.h } else { self.z.h.min(2) }
     }
 
     /// Whether it costs less to make the output again than to keep it: so if a value is the sum of a few products.
-    pub fn is_cheap(&self) -> bool {
+    pub(crate) fn is_cheap(&self) -> bool {
         self.window.depth(self.x.lanes) < GROUP
     }
 
     /// Floats of a chunk's sum of gradients.
-    pub fn sums_len(&self) -> usize {
+    pub(crate) fn sums_len(&self) -> usize {
         let size = self.x.lanes * self.z.lanes;
         if self.is_winograd() {
             winograd::POINTS * winograd::filter::step(size)
@@ -105,7 +105,7 @@ impl Layer {
     }
 
     /// Packs `weight` (`[c_out, c_in, k, k]`), filter n scaled by `scale[n]`, for the forward pass.
-    pub fn pack(self, workspace: &Workspace, weight: &[f32], scale: Option<&[f32]>) -> Filters {
+    pub(crate) fn pack(self, workspace: &Workspace, weight: &[f32], scale: Option<&[f32]>) -> Filters {
         if let Some(mixed) = self.mixed() {
             return Filters {
                 layer: self,
@@ -128,7 +128,12 @@ impl Layer {
     }
 
     /// Packs the same transposed, for the gradient with respect to the input.
-    pub fn pack_transposed(self, workspace: &Workspace, weight: &[f32], scale: Option<&[f32]>) -> Filters {
+    pub(crate) fn pack_transposed(
+        self,
+        workspace: &Workspace,
+        weight: &[f32],
+        scale: Option<&[f32]>,
+    ) -> Filters {
         if let Some(mixed) = self.mixed() {
             let packed = Packed::Mixed(mixed, mixed.pack_transposed(workspace, weight, scale));
             return Filters { layer: self, packed };
@@ -149,7 +154,7 @@ impl Layer {
     }
 
     /// No filters: for a backward pass that needs no gradient with respect to its input.
-    pub fn unpacked(self, workspace: &Workspace) -> Filters {
+    pub(crate) fn unpacked(self, workspace: &Workspace) -> Filters {
         match self.mixed() {
             Some(mixed) => {
                 Filters { layer: self, packed: Packed::Mixed(mixed, bf16::Halves::take(workspace, 0)) }
@@ -183,7 +188,13 @@ impl Layer {
     }
 
     /// dW (`[c_out, c_in, k, k]`) from the sums of all chunks, filter n scaled by `scale[n]`.
-    pub fn gradient(&self, workspace: &Workspace, sums: &[f32], scale: Option<&[f32]>, dweight: &mut [f32]) {
+    pub(crate) fn gradient(
+        &self,
+        workspace: &Workspace,
+        sums: &[f32],
+        scale: Option<&[f32]>,
+        dweight: &mut [f32],
+    ) {
         let (lin, lout, taps) = (self.x.lanes, self.z.lanes, self.window.kernel.pow(2));
         let chunks = sums.len() / self.sums_len();
         let (step, total) = if self.is_winograd() {
@@ -208,7 +219,7 @@ impl Layer {
 
 impl Filters {
     /// These rows of z = x * filters for a run of images (filters from [`Layer::pack`]): all of them or, by definition, some.
-    pub fn forward(&self, workspace: &Workspace, x: &[f32], rows: Range<usize>, z: &mut [f32]) {
+    pub(crate) fn forward(&self, workspace: &Workspace, x: &[f32], rows: Range<usize>, z: &mut [f32]) {
         let Layer { isa, window, x: x_frame, z: z_frame, .. } = self.layer;
         let packed = match &self.packed {
             Packed::Single(packed) => packed,
@@ -227,7 +238,7 @@ impl Filters {
         clippy::too_many_arguments,
         reason = "an inner kernel: slices and strides as the formula names them"
     )]
-    pub fn backward(
+    pub(crate) fn backward(
         &self,
         workspace: &Workspace,
         x: &[f32],

@@ -33,13 +33,13 @@ pub(crate) struct Frame {
 
 impl Frame {
     /// A frame a convolution reads. With few channels (an image as it comes) they are stored without surplus.
-    pub fn inner(h: usize, w: usize, channels: usize) -> Self {
+    pub(crate) fn inner(h: usize, w: usize, channels: usize) -> Self {
         let lanes = if channels < GROUP { channels } else { channels.next_multiple_of(GROUP) };
         Self::bordered(h, w, channels, lanes)
     }
 
     /// A frame a block writes and the next convolution reads: always whole groups of channels.
-    pub fn between(h: usize, w: usize, channels: usize) -> Self {
+    pub(crate) fn between(h: usize, w: usize, channels: usize) -> Self {
         Self::bordered(h, w, channels, channels.next_multiple_of(GROUP))
     }
 
@@ -48,32 +48,32 @@ impl Frame {
     }
 
     /// A frame a convolution writes.
-    pub fn outer(h: usize, w: usize, channels: usize) -> Self {
+    pub(crate) fn outer(h: usize, w: usize, channels: usize) -> Self {
         Self { h, w, channels, lanes: channels.next_multiple_of(GROUP), border: 0, rows: h, cols: w }
     }
 
     /// The frame of so many rows of an outer frame.
-    pub fn strip(self, rows: usize) -> Self {
+    pub(crate) fn strip(self, rows: usize) -> Self {
         Self { h: rows, rows, ..self }
     }
 
     /// Floats of one image.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows * self.cols * self.lanes
     }
 
     /// Where pixel (y, x) begins.
-    pub fn at(&self, y: usize, x: usize) -> usize {
+    pub(crate) fn at(&self, y: usize, x: usize) -> usize {
         ((y + self.border) * self.cols + x + self.border) * self.lanes
     }
 
     /// Floats from a pixel to the one below it.
-    pub fn row_step(&self) -> usize {
+    pub(crate) fn row_step(&self) -> usize {
         self.cols * self.lanes
     }
 
     /// Writes zeros around the picture, for one image.
-    pub fn clear_surround(&self, image: &mut [f32]) {
+    pub(crate) fn clear_surround(&self, image: &mut [f32]) {
         image[..self.at(0, 0)].fill(0.0);
         for y in 0..self.h {
             let end = self.at(y, 0) + self.w * self.lanes;
@@ -83,7 +83,7 @@ impl Frame {
     }
 
     /// Copies one `[c, h, w]` image into the frame, zeros around it.
-    pub fn load(&self, planes: &[f32], image: &mut [f32]) {
+    pub(crate) fn load(&self, planes: &[f32], image: &mut [f32]) {
         self.clear_surround(image);
         let area = self.h * self.w;
         for y in 0..self.h {
@@ -101,7 +101,7 @@ impl Frame {
     }
 
     /// Copies one image out of the frame to `[c, h, w]`.
-    pub fn unload(&self, image: &[f32], planes: &mut [f32]) {
+    pub(crate) fn unload(&self, image: &[f32], planes: &mut [f32]) {
         let area = self.h * self.w;
         for y in 0..self.h {
             let row = &image[self.at(y, 0)..][..self.w * self.lanes];

@@ -20,12 +20,12 @@ pub(crate) struct Stretches {
 
 impl Stretches {
     /// A plain row.
-    pub fn row(len: usize) -> Self {
+    pub(crate) fn row(len: usize) -> Self {
         Self { count: 1, step: 0, len }
     }
 
     /// Products in a sum.
-    pub fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         self.count * self.len
     }
 

@@ -31,7 +31,7 @@ pub struct Report {
     pub sizes: Option<[(u32, u32); 2]>,
     /// Each split with the classes and images of its parts.
     pub splits: Vec<SplitCount>,
-    /// What is wrong, in the order to be mended.
+    /// What is wrong, in the order to be fixed.
     pub problems: Vec<Problem>,
     /// Files that are not taken for images.
     pub ignored: Vec<String>,

@@ -2,7 +2,7 @@
 
 use divan::Bencher;
 use faer::Mat;
-use siskin_gp::inference::gibbs::{Chains, SampledLikelihood, Sampler};
+use siskin_gp::inference::{Chains, SampledLikelihood, Sampler};
 use siskin_gp::kernels::{Cosine, Kernel};
 use siskin_gp::objective::Objective;
 use siskin_gp::{Hyper, Support};

@@ -6,8 +6,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use siskin_gp::Task;
-use siskin_gp::inference::mean_field::{Start, Stop, Updates, infer};
-use siskin_gp::objective::bound;
+use siskin_gp::equations::{Start, bound, infer};
+use siskin_gp::inference::{Stop, Updates};
 
 fn main() {
     divan::main();

@@ -2,12 +2,11 @@
 
 use divan::Bencher;
 use faer::Mat;
-use siskin_gp::inference::Inference;
-use siskin_gp::inference::natural::NaturalOptions;
+use siskin_gp::equations::{Predictive, expected_log_lik};
+use siskin_gp::inference::{Inference, NaturalOptions};
 use siskin_gp::kernels::{Cosine, Kernel};
 use siskin_gp::objective::Objective;
-use siskin_gp::quadrature::{Resolution, expected::expected_log_lik, probabilities::Predictive};
-use siskin_gp::{Hyper, Support};
+use siskin_gp::{Hyper, Resolution, Support};
 
 fn main() {
     divan::main();
@@ -78,7 +77,7 @@ fn eight_natural_steps_on_25_points(bencher: Bencher) {
     let rows: Vec<usize> = (0..85).filter(|i| i % 17 < 5).collect();
     let support = Mat::from_fn(25, 64, |i, j| x[(rows[i], j)]);
     let labels: Vec<usize> = rows.iter().map(|&i| y[i]).collect();
-    let options = NaturalOptions { max_steps: 8, tolerance: 0.0, resolution: Resolution::Standard };
+    let options = NaturalOptions { max_steps: 8, tolerance: 0.0, ..NaturalOptions::default() };
     bencher.bench_local(|| {
         let task = Support::new(support.as_ref(), &labels, hyper.prior(5)).unwrap().task().unwrap();
         Inference::Natural(options).posterior(&task).unwrap().bound

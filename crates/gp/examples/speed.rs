@@ -8,14 +8,10 @@ use faer::Mat;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
-use siskin_gp::inference::Inference;
-use siskin_gp::inference::gibbs::{Chains, SampledLikelihood, Sampler};
-use siskin_gp::inference::mean_field::{Stop, Updates};
-use siskin_gp::inference::natural::NaturalOptions;
+use siskin_gp::inference::{Chains, Inference, NaturalOptions, SampledLikelihood, Sampler, Stop, Updates};
 use siskin_gp::kernels::{Cosine, Kernel};
 use siskin_gp::objective::Objective;
-use siskin_gp::quadrature::Resolution;
-use siskin_gp::{Hyper, Result, Support};
+use siskin_gp::{Hyper, Resolution, Result, Support};
 
 /// A 5-way episode: clustered non-negative features of 64 numbers, class after class.
 struct Episode {
@@ -130,7 +126,12 @@ impl Lines {
             self.line(&what, limit, &mut || training.objective(&cold, &objective))?;
         }
         for mean in [0.0, -5.0] {
-            let options = NaturalOptions { max_steps: 8, tolerance: 0.0, resolution: Resolution::Fast };
+            let options = NaturalOptions {
+                max_steps: 8,
+                tolerance: 0.0,
+                resolution: Resolution::Fast,
+                ..NaturalOptions::default()
+            };
             let hyper = hyper(0.2, mean);
             let what = format!("natural bound and gradient, N = 85, 8 steps, Fast, a = {mean}");
             self.line(&what, None, &mut || training.objective(&hyper, &Objective::Natural(options)))?;

@@ -8,13 +8,10 @@
 //! A name runs one of them alone, a number after it so many times. The same work on every machine, on one thread.
 
 use faer::Mat;
-use siskin_gp::inference::Inference;
-use siskin_gp::inference::mean_field::{Stop, Updates};
-use siskin_gp::inference::natural::NaturalOptions;
+use siskin_gp::inference::{Inference, NaturalOptions, Stop, Updates};
 use siskin_gp::kernels::{Cosine, Kernel, Rbf};
 use siskin_gp::objective::Objective;
-use siskin_gp::quadrature::Resolution;
-use siskin_gp::{Hyper, Support};
+use siskin_gp::{Hyper, Resolution, Support};
 use std::error::Error;
 
 /// Features of a class under noise, by a formula that every machine rounds alike; class by class, the support first.
@@ -59,7 +56,7 @@ impl Shape {
 /// The evidence phase of `configs/omniglot.toml`: 8 natural-gradient steps on all rows.
 fn evidence(shape: &Shape) -> siskin_gp::Result<f64> {
     let hyper = Hyper { kernel: Kernel::new(Cosine).with_scale(2.0)?, mean: 0.0, tau: 0.2 };
-    let options = NaturalOptions { max_steps: 8, tolerance: 0.0, resolution: Resolution::Standard };
+    let options = NaturalOptions { max_steps: 8, tolerance: 0.0, ..NaturalOptions::default() };
     Ok(Objective::Natural(options).value_and_gradient(&shape.points(&hyper, None)?)?.value)
 }
 
@@ -87,8 +84,8 @@ fn answers(shape: &Shape) -> siskin_gp::Result<f64> {
     let posterior = Inference::Natural(options).posterior(&support.task()?)?;
     let others: Vec<usize> = (0..shape.labels().len()).filter(|row| !rows.contains(row)).collect();
     let all = features(shape.way, shape.shot + shape.query, 64);
-    let asked = Mat::from_fn(others.len(), all.ncols(), |i, d| all[(others[i], d)]);
-    let query = support.query(asked.as_ref())?;
+    let rows = Mat::from_fn(others.len(), all.ncols(), |i, d| all[(others[i], d)]);
+    let query = support.query(rows.as_ref())?;
     let p = posterior.probs(&query, Resolution::Standard)?;
     Ok((0..p.nrows()).map(|i| p[(i, 0)]).sum())
 }

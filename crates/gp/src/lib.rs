@@ -6,10 +6,9 @@
 //!
 //! ```
 //! use siskin_gp::faer::mat;
-//! use siskin_gp::inference::{Inference, natural::NaturalOptions};
+//! use siskin_gp::inference::{Inference, NaturalOptions};
 //! use siskin_gp::kernels::{Kernel, Rbf};
-//! use siskin_gp::quadrature::Resolution;
-//! use siskin_gp::{Hyper, Support};
+//! use siskin_gp::{Hyper, Resolution, Support};
 //!
 //! # fn main() -> siskin_gp::Result<()> {
 //! let hyper = Hyper { kernel: Kernel::new(Rbf).with_scale(4.0)?, mean: 0.0, tau: 0.5 };
@@ -31,28 +30,32 @@
 //! | --- | --- |
 //! | What does a task consist of? | [`Task`], from features [`Support`]; [`kernels`], [`likelihoods`] |
 //! | What are the latent functions, given labels? | [`inference`]: each a way from a task to a [`posterior::Posterior`] |
-//! | What is a new point? | [`Query`], [`posterior`], [`quadrature`] |
+//! | What is a new point? | [`Query`], [`posterior`] |
 //! | How good are kernel, prior mean and temperature? | [`objective`] |
+//! | What do the others say of a labelled point? | [`left_out`] |
 //! | Which points to label next? | [`active`] |
 //! | From vectors to a classifier, hyperparameters learned | [`classifier`] |
+//! | Does one equation have the right value? | [`equations`] |
 
 pub mod active;
 pub mod classifier;
+pub mod equations;
 mod error;
-pub mod gaussian;
+mod gaussian;
 mod hyper;
 pub mod inference;
 pub mod kernels;
+pub mod left_out;
 pub mod likelihoods;
 pub mod objective;
 mod parallel;
-pub mod polya_gamma;
+mod polya_gamma;
 pub mod posterior;
-pub mod quadrature;
+mod quadrature;
 mod query;
 #[cfg(test)]
 mod renaming;
-pub mod special;
+mod special;
 mod support;
 mod task;
 #[cfg(test)]
@@ -67,7 +70,9 @@ pub use faer;
 
 pub use error::{Error, Result};
 pub use gaussian::linalg::keep_freed_memory;
+pub use gaussian::{Digits, Sites};
 pub use hyper::{Hyper, HyperGradient, Prior};
+pub use quadrature::Resolution;
 pub use query::{Labelled, Query, QueryGradient};
 pub use support::Support;
 pub use task::{Gradient, Standard, Task};

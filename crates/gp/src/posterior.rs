@@ -12,10 +12,11 @@ use crate::inference::laplace::{Laplace, softmax_probabilities};
 use crate::inference::one_vs_each::OveMeanField;
 use crate::likelihoods::{logistic_softmax, softmax};
 use crate::linalg::{product, sum_any_order};
+use crate::objective::envelope;
 use crate::parallel::over_ranges;
 use crate::quadrature::{Resolution, lumped::Lumped, probabilities::Predictive};
 use crate::task::check_matrix;
-use crate::{Error, Query, Result, Task};
+use crate::{Error, Gradient, Query, Result, Task};
 
 /// The posterior of a task: made by [`crate::inference::Inference::posterior`], asked by [`Posterior::latent`] and [`Posterior::probs`].
 #[derive(Debug, Clone)]
@@ -46,7 +47,32 @@ impl Posterior {
 
     /// The posterior of a task with these sites and the `bound` they reached: without inference.
     pub fn from_sites(task: &Task, sites: &Sites, bound: f64) -> Result<Self> {
-        Ok(Self::new(Approximation::Blocks(Blocks::from_sites(task, sites, Digits::All)?), bound, 0, true))
+        Self::from_sites_to(Digits::All, task, sites, bound)
+    }
+
+    /// [`Posterior::from_sites`] with as many digits as asked.
+    pub(crate) fn from_sites_to(digits: Digits, task: &Task, sites: &Sites, bound: f64) -> Result<Self> {
+        Ok(Self::new(Approximation::Blocks(Blocks::from_sites(task, sites, digits)?), bound, 0, true))
+    }
+
+    /// The bound or estimate of log p(Y) of the task this posterior was made of, with its gradient: of Gaussian blocks by the envelope rule, so
+    /// exact where inference has come to rest.
+    pub(crate) fn evidence(&self, task: &Task) -> Result<Gradient> {
+        match &self.by {
+            Approximation::Blocks(blocks) => Ok(envelope(task, &blocks.blocks, self.bound)),
+            Approximation::Samples(samples) => Ok(samples.log_marginal()),
+            Approximation::Laplace(laplace) => laplace.gradient(task),
+            Approximation::OneVsEach(mean_field) => mean_field.gradient(task),
+            Approximation::Exact(regression) => Ok(regression.log_likelihood()),
+        }
+    }
+
+    /// The slope of the evidence in the noise of the exact regression; 0 for the others, which have no noise.
+    pub(crate) fn slope_in_noise(&self) -> f64 {
+        match &self.by {
+            Approximation::Exact(regression) => regression.slope_in_noise(),
+            _ => 0.0,
+        }
     }
 
     /// Latent values at the queries; of samples, mean and variance of the mixture of the chains.
@@ -104,7 +130,7 @@ impl Posterior {
     }
 
     /// q(F) as one Gaussian block with sites for each class, if it is one.
-    pub fn blocks(&self) -> Option<&Blocks> {
+    pub(crate) fn blocks(&self) -> Option<&Blocks> {
         match &self.by {
             Approximation::Blocks(blocks) => Some(blocks),
             _ => None,
@@ -150,7 +176,7 @@ impl Blocks {
     }
 
     /// Blocks that were built from these sites.
-    pub(crate) fn with_sites(blocks: Vec<SignedBlock>, sites: Sites, tau: f64) -> Result<Self> {
+    pub(crate) fn with_sites(sites: Sites, blocks: Vec<SignedBlock>, tau: f64) -> Result<Self> {
         Ok(Blocks { sites: Some(sites), ..Blocks::new(blocks, tau)? })
     }
 
@@ -164,7 +190,7 @@ impl Blocks {
             SignedBlock::to(digits, &x.k[c], w, b, x.a.col_as_slice(c))
         };
         let blocks = (0..task.classes()).map(block).collect::<Result<Vec<_>>>()?;
-        Self::with_sites(blocks, sites.clone(), task.tau())
+        Self::with_sites(sites.clone(), blocks, task.tau())
     }
 
     /// Number of classes C.

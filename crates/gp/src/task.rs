@@ -63,7 +63,7 @@ impl Task {
     }
 
     /// Prior mean, [N, C].
-    pub fn a(&self) -> &Mat<f64> {
+    pub(crate) fn a(&self) -> &Mat<f64> {
         &self.a
     }
 

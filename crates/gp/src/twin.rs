@@ -3,12 +3,12 @@
 use faer::Mat;
 
 /// `A^{-1}` by Gauss-Jordan elimination with pivoting.
-pub fn inverse(a: &Mat<f64>) -> Mat<f64> {
+pub(crate) fn inverse(a: &Mat<f64>) -> Mat<f64> {
     eliminate(a).0
 }
 
 /// `log |det A|` by the same elimination.
-pub fn logdet(a: &Mat<f64>) -> f64 {
+pub(crate) fn logdet(a: &Mat<f64>) -> f64 {
     eliminate(a).1
 }
 

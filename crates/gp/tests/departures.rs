@@ -4,10 +4,9 @@ use faer::Mat;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
-use siskin_gp::Task;
-use siskin_gp::inference::mean_field::{Start, Stop, Updates, infer};
-use siskin_gp::objective::bound;
-use siskin_gp::quadrature::{Resolution, probabilities::Predictive};
+use siskin_gp::equations::{Predictive, Start, bound, infer};
+use siskin_gp::inference::{Stop, Updates};
+use siskin_gp::{Resolution, Task};
 
 /// A task of `n` points and `c` classes with kernels `X X'`, prior mean 0.
 fn task(n: usize, c: usize, tau: f64, seed: u64) -> Task {

@@ -2,15 +2,11 @@
 
 use proptest::prelude::*;
 use siskin_gp::faer::Mat;
-use siskin_gp::inference::Inference;
-use siskin_gp::inference::mean_field::{Stop, Updates};
-use siskin_gp::inference::natural::NaturalOptions;
+use siskin_gp::inference::{Inference, NaturalOptions, Stop, Updates};
 use siskin_gp::kernels::{AnyForm, Kernel, Rbf};
-use siskin_gp::objective::released::{Carry, Draw};
-use siskin_gp::objective::{EpisodeGradient, Objective};
+use siskin_gp::objective::{Carry, Draw, EpisodeGradient, Objective};
 use siskin_gp::posterior::Posterior;
-use siskin_gp::quadrature::Resolution;
-use siskin_gp::{Error, Hyper, Result, Support};
+use siskin_gp::{Error, Hyper, Resolution, Result, Support};
 
 /// An objective of points in three classes.
 fn gradient(objective: &Objective, x: &Mat<f64>, y: &[usize], hyper: &Hyper) -> Result<EpisodeGradient> {
@@ -35,7 +31,12 @@ fn objectives() -> Vec<Objective> {
         Objective::Collapsed(Stop::Steps(3)),
         Objective::Collapsed(Stop::Tolerance { tol: 1e-13, max_steps: 20_000 }),
         Objective::Direct { steps: 2, resolution },
-        Objective::Natural(NaturalOptions { max_steps: 2000, tolerance: 1e-10, resolution }),
+        Objective::Natural(NaturalOptions {
+            max_steps: 2000,
+            tolerance: 1e-10,
+            resolution,
+            ..NaturalOptions::default()
+        }),
         predictive(Stop::Steps(2)),
         predictive(Stop::Tolerance { tol: 1e-13, max_steps: 20_000 }),
         Objective::LabelRegression { noise: 0.1 },
@@ -72,7 +73,7 @@ proptest! {
     ) {
         let y = [0, 1, 2, 1, 0];
         let x = Mat::from_fn(5, 3, |i, j| numbers[3 * i + j] * if (i + j) % 3 == 0 { -1.0 } else { 1.0 });
-        let hyper = hyper(name, normalise, per_class, mean, tau);
+        let hyper = hyper(&name, normalise, per_class, mean, tau);
         for objective in objectives() {
             let at = |x: &Mat<f64>, hyper: &Hyper| gradient(&objective, x, &y, hyper).unwrap();
             let gradient = at(&x, &hyper);

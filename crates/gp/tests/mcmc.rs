@@ -10,14 +10,12 @@ use faer::Mat;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
-use siskin_gp::inference::gibbs::{Chains, LogisticSoftmaxGibbs, OneVsEachGibbs};
-use siskin_gp::inference::laplace::Laplace;
-use siskin_gp::inference::mean_field::{Start, Stop, Updates, infer};
-use siskin_gp::inference::natural::{Natural, NaturalOptions, natural};
-use siskin_gp::inference::one_vs_each::OveMeanField;
+use siskin_gp::Resolution;
+use siskin_gp::equations::{
+    Blocks, Laplace, LogisticSoftmaxGibbs, Natural, OneVsEachGibbs, OveMeanField, Start, infer, natural,
+};
+use siskin_gp::inference::{Chains, NaturalOptions, Stop, Updates};
 use siskin_gp::likelihoods::softmax;
-use siskin_gp::posterior::Blocks;
-use siskin_gp::quadrature::Resolution;
 
 fn sigma(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
@@ -72,7 +70,12 @@ fn mean_field(p: &Problem, order: Updates) -> Mat<f64> {
 }
 
 fn direct(p: &Problem) -> Natural {
-    let options = NaturalOptions { max_steps: 300, tolerance: 1e-6, resolution: Resolution::Standard };
+    let options = NaturalOptions {
+        max_steps: 300,
+        tolerance: 1e-6,
+        resolution: Resolution::Standard,
+        ..NaturalOptions::default()
+    };
     let fit = natural(&p.task.standardise(), options).unwrap();
     assert!(fit.converged, "{}", fit.residual);
     fit

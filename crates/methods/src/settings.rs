@@ -189,7 +189,7 @@ pub(crate) struct Check {
 
 impl Check {
     /// Counts of at least 1.
-    pub fn at_least_one(&self, counts: &[(&str, usize)]) -> Result<&Self> {
+    pub(crate) fn at_least_one(&self, counts: &[(&str, usize)]) -> Result<&Self> {
         match counts.iter().find(|(_, count)| *count == 0) {
             Some((key, _)) => Err(self.error(key, "0", "at least 1")),
             None => Ok(self),
@@ -197,7 +197,7 @@ impl Check {
     }
 
     /// Finite numbers above 0.
-    pub fn positive(&self, numbers: &[(&str, f64)]) -> Result<&Self> {
+    pub(crate) fn positive(&self, numbers: &[(&str, f64)]) -> Result<&Self> {
         match numbers.iter().find(|(_, value)| !(*value > 0.0 && value.is_finite())) {
             Some((key, value)) => Err(self.error(key, &value.to_string(), "a number above 0")),
             None => Ok(self),
@@ -205,7 +205,7 @@ impl Check {
     }
 
     /// Numbers of at least 0 and less than 1.
-    pub fn share(&self, numbers: &[(&str, f64)]) -> Result<&Self> {
+    pub(crate) fn share(&self, numbers: &[(&str, f64)]) -> Result<&Self> {
         match numbers.iter().find(|(_, value)| !(0.0..1.0).contains(value)) {
             Some((key, value)) => Err(self.error(key, &value.to_string(), "at least 0 and less than 1")),
             None => Ok(self),
@@ -213,7 +213,7 @@ impl Check {
     }
 
     /// The released kernel of Bayesian MAML takes its bandwidth from a median that is 0 with two particles.
-    pub fn released_particles(&self, as_released: bool, particles: usize) -> Result<()> {
+    pub(crate) fn released_particles(&self, as_released: bool, particles: usize) -> Result<()> {
         match as_released && particles < 3 {
             true => {
                 Err(self.error("particles", &particles.to_string(), "at least 3 with as_released = true"))

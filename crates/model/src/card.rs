@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use siskin_calib::{Bin, MeanSpread, Measures};
 
 /// The format this program writes.
-pub const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 4;
 
 /// The record in the header of a model file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

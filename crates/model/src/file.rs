@@ -21,7 +21,7 @@ struct Record<'a> {
 }
 
 /// The bytes of a model file. The same model gives the same bytes.
-pub fn to_bytes(card: &Card, state: &State) -> Result<Vec<u8>, String> {
+pub(crate) fn to_bytes(card: &Card, state: &State) -> Result<Vec<u8>, String> {
     let record = serde_json::to_string(&Record { checksum: seal::ZEROS, card }).map_err(|e| e.to_string())?;
     let mut bytes = encode(state, KEY, &record)?;
     seal::seal(&mut bytes)?;
@@ -30,7 +30,7 @@ pub fn to_bytes(card: &Card, state: &State) -> Result<Vec<u8>, String> {
 
 /// The card and the learned arrays of a model file, and whether a checksum says that they are whole. The error says what is wrong, and for files of earlier formats that
 /// cannot be read how to convert them.
-pub fn from_bytes(bytes: &[u8]) -> Result<(Card, State, bool), String> {
+pub(crate) fn from_bytes(bytes: &[u8]) -> Result<(Card, State, bool), String> {
     let (json, state) = decode(bytes, KEY)?;
     let json = json.ok_or("it has no model card; was it written by `siskin export`?")?;
     let record: Value = serde_json::from_str(&json).map_err(|e| format!("its card is damaged ({e})"))?;
@@ -42,7 +42,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<(Card, State, bool), String> {
 }
 
 /// A card of the format of today, or of the one before.
-pub fn parse_card(card: &Value) -> Result<Card, String> {
+pub(crate) fn parse_card(card: &Value) -> Result<Card, String> {
     let mut card = card.clone();
     if card["version"] == 3 {
         of_format_3(&mut card).ok_or("its card is damaged")?;

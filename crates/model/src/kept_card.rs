@@ -27,7 +27,7 @@ fn checksum(card: &Card) -> std::result::Result<String, String> {
 }
 
 /// Writes it.
-pub fn keep(folder: &Path, card: &Card) -> Result<()> {
+pub(crate) fn keep(folder: &Path, card: &Card) -> Result<()> {
     let record = || {
         let record = Record { checksum: checksum(card)?, card };
         serde_json::to_string_pretty(&record).map_err(|e| e.to_string())
@@ -38,7 +38,7 @@ pub fn keep(folder: &Path, card: &Card) -> Result<()> {
 
 /// The card in the folder of a run, unless training went on since: then its measurements are of another model, and it is `fresh`.
 /// Then whether a checksum says that it is whole; those of earlier versions have none.
-pub fn kept(folder: &Path, fresh: Card) -> Result<(Card, bool)> {
+pub(crate) fn kept(folder: &Path, fresh: Card) -> Result<(Card, bool)> {
     let path = folder.join(CARD);
     let json = match files::read(&path, MOST_BYTES) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((fresh, true)),

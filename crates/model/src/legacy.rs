@@ -7,7 +7,7 @@ use siskin_nn::Architecture;
 use toml::{Table, Value};
 
 /// What a config says of the model. The error says what is wrong with it.
-pub fn spec_of_config(config: &str) -> Result<ModelSpec, String> {
+pub(crate) fn spec_of_config(config: &str) -> Result<ModelSpec, String> {
     let table: Table = config.parse().map_err(|e: toml::de::Error| e.message().to_string())?;
     let get = |section: &str, key: &str| table.get(section).and_then(|t| t.get(key)).cloned();
     let number = |section: &str, key: &str, default: i64| match get(section, key) {

@@ -29,6 +29,6 @@ pub use embed::embed;
 pub use error::{Error, Result};
 pub use kept_features::{ImageKey, KeptFeatures};
 pub use look::{Look, Looks, Mismatch};
-pub use model::{EMBEDDED, Head, Model, unit};
+pub use model::{EMBEDDED, Model, ModelHead, unit};
 pub use spec::ModelSpec;
 pub use view::View;

@@ -64,7 +64,7 @@ struct Trained {
 }
 
 /// What turns labelled features into answers.
-pub enum Head {
+pub enum ModelHead {
     /// The Gaussian process that was trained with the backbone.
     Process(GaussianProcess),
     /// None yet: a kernel on unit vectors, learned from the examples alone.
@@ -270,10 +270,10 @@ impl Model {
     }
 
     /// What turns labelled features into answers.
-    pub fn head(&self) -> Result<Head> {
+    pub fn head(&self) -> Result<ModelHead> {
         match &self.kind {
-            Kind::Trained(_) => self.process().map(Head::Process),
-            Kind::Foreign { .. } => Ok(Head::FromExamples),
+            Kind::Trained(_) => self.process().map(ModelHead::Process),
+            Kind::Foreign { .. } => Ok(ModelHead::FromExamples),
         }
     }
 

@@ -132,9 +132,10 @@ fn a_file_of_format_2_gives_the_same_features_and_keeps_its_hash_for_older_tasks
     let again = Model::from_bytes(&old.to_bytes().unwrap(), "again").unwrap();
     assert!(again.has_hash(&former), "the hash is kept");
     // It has no checksum: people are told, and how to get one.
-    let told = old.notice().unwrap();
+    let notice = old.notice().unwrap();
     assert!(
-        told.contains("damage to it would not be noticed") && told.contains("siskin export old --out FILE")
+        notice.contains("damage to it would not be noticed")
+            && notice.contains("siskin export old --out FILE")
     );
     assert_eq!((again.notice(), now.notice()), (None, None));
     // Format 2 did not say the number of base classes.

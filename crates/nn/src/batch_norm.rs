@@ -11,9 +11,9 @@ use burn::tensor::module::{batch_norm, batch_norm_train};
 use crate::init::Init;
 
 /// Added to the variance before the root.
-pub const EPSILON: f64 = 1e-5;
+pub(crate) const EPSILON: f64 = 1e-5;
 /// Weight of a new batch in the running statistics, unless a layer has another.
-pub const MOMENTUM: f64 = 0.1;
+pub(crate) const MOMENTUM: f64 = 0.1;
 
 /// Mean and unbiased variance of each channel over one batch, `[C]` each, outside the autodiff graph.
 #[derive(Clone, Debug)]

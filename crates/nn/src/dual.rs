@@ -25,12 +25,12 @@ pub(crate) struct Direction<'a>(std::slice::Iter<'a, Tensor<1>>);
 
 impl<'a> Direction<'a> {
     /// `parts`: one flat tensor for each trained parameter.
-    pub fn new(parts: &'a [Tensor<1>]) -> Self {
+    pub(crate) fn new(parts: &'a [Tensor<1>]) -> Self {
         Self(parts.iter())
     }
 
     /// The parameter with its part of the direction.
-    pub fn of<const D: usize>(&mut self, param: &Param<Tensor<D>>) -> Dual<D> {
+    pub(crate) fn of<const D: usize>(&mut self, param: &Param<Tensor<D>>) -> Dual<D> {
         let value = param.val();
         let part = self.0.next().expect("one part for each trained parameter, by the caller's check");
         let tangent = part.clone().reshape(value.shape()).autodiff();
@@ -69,7 +69,7 @@ pub(crate) fn conv(
 
 impl Dual<4> {
     /// Batch-norm with batch statistics.
-    pub fn batch_norm(self, gain: Dual<1>, shift: Dual<1>) -> Dual<4> {
+    pub(crate) fn batch_norm(self, gain: Dual<1>, shift: Dual<1>) -> Dual<4> {
         let mean = |t: Tensor<4>| t.mean_dim(0).mean_dim(2).mean_dim(3);
         let channels = self.value.dims()[1];
         let wide = |t: Tensor<1>| t.reshape([1, channels, 1, 1]);
@@ -88,14 +88,14 @@ impl Dual<4> {
     }
 
     /// x where x > 0, elsewhere `slope` x. (ReLU: slope 0.)
-    pub fn leaky_relu(self, slope: f64) -> Dual<4> {
+    pub(crate) fn leaky_relu(self, slope: f64) -> Dual<4> {
         let negative = self.value.clone().lower_equal_elem(0.0);
         let factor = self.value.clone().inner().ones_like().autodiff().mask_fill(negative, slope);
         Dual { value: self.value * factor.clone(), tangent: self.tangent * factor }
     }
 
     /// 2x2 max-pool.
-    pub fn max_pool(self) -> Dual<4> {
+    pub(crate) fn max_pool(self) -> Dual<4> {
         let [n, c, h, w] = self.value.dims();
         let (value, index) = max_pool2d_with_indices(self.value, MaxPoolOptions::new([2, 2]));
         let [_, _, oh, ow] = value.dims();
@@ -104,14 +104,14 @@ impl Dual<4> {
     }
 
     /// Flattened in (channel, row, column) order.
-    pub fn flatten(self) -> Dual<2> {
+    pub(crate) fn flatten(self) -> Dual<2> {
         Dual { value: self.value.flatten(1, 3), tangent: self.tangent.flatten(1, 3) }
     }
 }
 
 impl Dual<2> {
     /// x W + b.
-    pub fn linear(self, weight: Dual<2>, bias: Dual<1>) -> Dual<2> {
+    pub(crate) fn linear(self, weight: Dual<2>, bias: Dual<1>) -> Dual<2> {
         let tangent = self.tangent.matmul(weight.value.clone())
             + self.value.clone().matmul(weight.tangent)
             + bias.tangent.unsqueeze();

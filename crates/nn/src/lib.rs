@@ -1,6 +1,6 @@
 //! Backbones in Burn, and the border where their features leave for a head on the host.
 //!
-//! A [`Network`] is a backbone ([`Architecture`]: Conv4, Conv4S, Conv6, their unpadded kin, ResNet12) with its Adam optimiser on a device
+//! A [`Network`] is a backbone ([`Architecture`]: Conv4, Conv4S, Conv6, their unpadded variants, ResNet12) with its Adam optimiser on a device
 //! chosen at run time ([`DeviceChoice`]). A head is any function from feature vectors to a loss and its gradient in
 //! f64; this crate knows no Gaussian process. A training step collects the gradients of one or several episodes in a
 //! [`Step`] and is then applied or dropped as a whole:

@@ -27,7 +27,7 @@ use crate::state::{NamedTensor, export, import};
 const PREFIXES: [&str; 2] = ["feature.", "feature_extractor."];
 
 /// Writes the backbone's parameters and running statistics.
-pub fn save(backbone: &Backbone, path: &Path) -> Result<(), Error> {
+pub(crate) fn save(backbone: &Backbone, path: &Path) -> Result<(), Error> {
     let io = |source| Error::WeightsIo { path: path.to_owned(), source };
     let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = export(backbone)
         .into_iter()
@@ -49,7 +49,7 @@ pub fn save(backbone: &Backbone, path: &Path) -> Result<(), Error> {
 }
 
 /// The backbone with the weights of a file; every tensor must be there with its shape, and no unknown one.
-pub fn load(backbone: Backbone, path: &Path) -> Result<Backbone, Error> {
+pub(crate) fn load(backbone: Backbone, path: &Path) -> Result<Backbone, Error> {
     let name = backbone.architecture().name();
     let mismatch =
         |reason| Error::WeightsMismatch { path: path.to_owned(), backbone: name, reason: Box::new(reason) };

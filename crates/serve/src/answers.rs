@@ -24,19 +24,19 @@ const STEP: usize = 4 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Room for all answers.
-pub struct AnswerMemory {
+pub(crate) struct AnswerMemory {
     most: usize,
     free: Arc<Semaphore>,
 }
 
 impl AnswerMemory {
     /// `most`: bytes of one answer; `all`: of all together.
-    pub fn new(most: usize, all: usize) -> AnswerMemory {
+    pub(crate) fn new(most: usize, all: usize) -> AnswerMemory {
         AnswerMemory { most, free: Arc::new(Semaphore::new(all.max(most) / STEP)) }
     }
 
     /// Room for an answer of about so many bytes, given back when dropped; none is needed for a small one.
-    pub async fn claim(&self, bytes: usize) -> Reply<Option<OwnedSemaphorePermit>> {
+    pub(crate) async fn claim(&self, bytes: usize) -> Reply<Option<OwnedSemaphorePermit>> {
         if bytes > self.most {
             let why = format!(
                 "the answer would have about {} MB, at most {} are given; ask for fewer images at a time, or explain less",
@@ -57,7 +57,7 @@ impl AnswerMemory {
 }
 
 /// Counts the bytes of every answer until they are taken.
-pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(crate) async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let bytes = response.body().size_hint().exact().unwrap_or(0) as usize;
     // What is there already is not refused for its size.

@@ -17,14 +17,14 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A body in memory, with its room in the budget.
-pub struct Read {
+pub(crate) struct Read {
     pub headers: HeaderMap,
     pub bytes: Bytes,
     pub room: Claim,
 }
 
 /// Reads the body of a request: bounded in size, in time and together with all others.
-pub async fn read(app: &App, request: Request) -> Reply<Read> {
+pub(crate) async fn read(app: &App, request: Request) -> Reply<Read> {
     let (parts, body) = request.into_parts();
     let most = app.limits.max_body;
     let too_large =
@@ -100,14 +100,14 @@ async fn drain(mut rest: BodyDataStream, most: usize) {
 }
 
 /// What a body is said to be.
-pub enum Kind {
+pub(crate) enum Kind {
     Json,
     Multipart(String),
     Image,
 }
 
 /// By its content type.
-pub fn kind(headers: &HeaderMap) -> Reply<Kind> {
+pub(crate) fn kind(headers: &HeaderMap) -> Reply<Kind> {
     let content = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
     let essence = content.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     match essence.as_str() {
@@ -124,7 +124,7 @@ pub fn kind(headers: &HeaderMap) -> Reply<Kind> {
 }
 
 /// Seconds that a body takes to be parsed as JSON, roughly.
-pub fn seconds(bytes: &[u8]) -> f64 {
+pub(crate) fn seconds(bytes: &[u8]) -> f64 {
     5e-9 * bytes.len() as f64
 }
 
@@ -133,7 +133,7 @@ pub fn seconds(bytes: &[u8]) -> f64 {
 const MOST_STRINGS: usize = 200_000;
 
 /// A body as JSON of a known shape.
-pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Reply<T> {
+pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Reply<T> {
     if bytes.iter().filter(|byte| **byte == b'"').count() > 2 * MOST_STRINGS {
         return Err(Refusal::bad(format!("the JSON has more than {MOST_STRINGS} names and images")));
     }
@@ -143,10 +143,10 @@ pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Reply<T> {
 /// An image in JSON: base64, as it is or as a `data:` address.
 #[derive(Deserialize)]
 #[serde(transparent)]
-pub struct Encoded(String);
+pub(crate) struct Encoded(String);
 
 impl Encoded {
-    pub fn bytes(&self) -> Reply<Bytes> {
+    pub(crate) fn bytes(&self) -> Reply<Bytes> {
         let text = match self.0.starts_with("data:") {
             true => self.0.split_once(',').map_or("", |(_, data)| data),
             false => &self.0,
@@ -159,7 +159,7 @@ impl Encoded {
 }
 
 /// A part of a form.
-pub struct Part {
+pub(crate) struct Part {
     /// Name of the field.
     pub field: String,
     /// Name of the file, where it has one.
@@ -168,7 +168,7 @@ pub struct Part {
 }
 
 /// The parts of a multipart body, at most `most`.
-pub async fn parts(bytes: Bytes, boundary: &str, most: usize) -> Reply<Vec<Part>> {
+pub(crate) async fn parts(bytes: Bytes, boundary: &str, most: usize) -> Reply<Vec<Part>> {
     let whole = futures_util::stream::once(async move { Ok::<_, std::io::Error>(bytes) });
     let mut form = multer::Multipart::new(whole, boundary);
     let broken = |e: multer::Error| Refusal::bad(format!("the form cannot be read: {e}"));

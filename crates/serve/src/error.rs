@@ -58,13 +58,13 @@ pub(crate) struct Refusal {
 pub(crate) type Reply<T> = std::result::Result<T, Refusal>;
 
 impl Refusal {
-    pub fn new(status: StatusCode, message: impl Into<String>) -> Refusal {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Refusal {
         Refusal { status, message: message.into(), cause: None }
     }
 
     /// Something failed on our side. Clients learn what failed; the cause, which may name paths, goes to those who run the
     /// server.
-    pub fn failure(what: &str, cause: impl std::fmt::Display) -> Refusal {
+    pub(crate) fn failure(what: &str, cause: impl std::fmt::Display) -> Refusal {
         let message = format!("{what} failed; those who run the server can see why");
         Refusal {
             status: StatusCode::INTERNAL_SERVER_ERROR,
@@ -73,7 +73,7 @@ impl Refusal {
         }
     }
 
-    pub fn bad(message: impl Into<String>) -> Refusal {
+    pub(crate) fn bad(message: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, message)
     }
 }

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The rule of a server.
-pub struct Guard {
+pub(crate) struct Guard {
     /// Hash of the token: equal time whatever is compared.
     token: Option<blake3::Hash>,
 }
 
 impl Guard {
-    pub fn new(token: Option<&str>) -> Guard {
+    pub(crate) fn new(token: Option<&str>) -> Guard {
         Guard { token: token.map(|t| blake3::hash(t.as_bytes())) }
     }
 
@@ -47,7 +47,7 @@ const MAX_URI: usize = 4096;
 const MAX_HEADERS: usize = 32 << 10;
 
 /// The outermost layer: what it refuses reaches neither a route nor the counters by route.
-pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(crate) async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     match admit(&app.guard, &request) {
         Ok(()) => next.run(request).await,
         Err(refusal) => {

@@ -55,7 +55,7 @@ impl std::fmt::Display for Route {
 
 /// All counters of a server.
 #[derive(Default)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<(Route, u16), u64>>,
     times: Mutex<BTreeMap<Route, Times>>,
     under_way: AtomicI64,
@@ -84,7 +84,7 @@ impl Metrics {
     }
 
     /// Everything as text.
-    pub fn text(&self, tasks: usize) -> String {
+    pub(crate) fn text(&self, tasks: usize) -> String {
         let mut out = String::new();
         let head =
             |name: &str, kind: &str, help: &str| format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
@@ -150,7 +150,7 @@ impl Drop for UnderWay<'_> {
 }
 
 /// The layer around all routes, within the guard.
-pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(crate) async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let route = Route::of(&request);
     app.metrics.under_way.fetch_add(1, Ordering::Relaxed);
     let _under_way = UnderWay(&app.metrics.under_way);

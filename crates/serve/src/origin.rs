@@ -84,13 +84,13 @@ fn host(request: &Request) -> Reply<Option<Place>> {
 }
 
 /// What every request must keep, with a token or without: one host that parses.
-pub fn check_host(request: &Request) -> Reply<()> {
+pub(crate) fn check_host(request: &Request) -> Reply<()> {
     host(request).map(drop)
 }
 
 /// Without a token a web page of elsewhere must not reach us through the browser of this machine: neither by a name that it
 /// points here, nor by a form, nor from another port of this machine.
-pub fn check_local(request: &Request) -> Reply<()> {
+pub(crate) fn check_local(request: &Request) -> Reply<()> {
     let refuse = |why: &str| Err(Refusal::new(StatusCode::FORBIDDEN, why));
     let host = host(request)?;
     if host.as_ref().is_some_and(|host| !host.is_local()) {

@@ -26,7 +26,7 @@ static PAGE: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The page brings everything along: its scripts and styles may come from nowhere else.
-pub async fn show() -> Response {
+pub(crate) async fn show() -> Response {
     let policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data: blob:; \
                   connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
     let mut response = Html(PAGE.as_str()).into_response();

@@ -11,14 +11,14 @@ use tokio::sync::Notify;
 
 /// Bytes of each body that are not counted: their number is bounded by the number of connections. More is claimed in steps of
 /// this size.
-pub const STEP: usize = 64 << 10;
+pub(crate) const STEP: usize = 64 << 10;
 /// A body that has claimed no step for so long makes room for others.
 const STALLED: Duration = Duration::from_millis(500);
 /// Longest wait for room: two that wait for each other must not wait for ever.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Room for all bodies.
-pub struct Room {
+pub(crate) struct Room {
     state: Mutex<State>,
     freed: Notify,
 }
@@ -31,7 +31,7 @@ struct State {
 }
 
 /// What one body has claimed; given back when dropped.
-pub struct Claim {
+pub(crate) struct Claim {
     room: Arc<Room>,
     id: u64,
     bytes: usize,
@@ -39,7 +39,7 @@ pub struct Claim {
 }
 
 impl Room {
-    pub fn new(bytes: usize) -> Arc<Room> {
+    pub(crate) fn new(bytes: usize) -> Arc<Room> {
         let state = State { free: bytes, next: 0, arriving: HashMap::new() };
         Arc::new(Room { state: Mutex::new(state), freed: Notify::new() })
     }
@@ -50,7 +50,7 @@ impl Room {
     }
 
     /// Room for a body that begins to arrive.
-    pub fn begin(self: &Arc<Self>) -> Claim {
+    pub(crate) fn begin(self: &Arc<Self>) -> Claim {
         let mut state = self.lock();
         let (id, given_up) = (state.next, Arc::new(Notify::new()));
         state.next += 1;
@@ -84,7 +84,7 @@ impl State {
 
 impl Claim {
     /// Room for the first `total` bytes of the body.
-    pub async fn grow_to(&mut self, total: usize) -> Reply<()> {
+    pub(crate) async fn grow_to(&mut self, total: usize) -> Reply<()> {
         let since = Instant::now();
         while total > self.bytes + STEP {
             let freed = self.room.freed.notified();
@@ -109,7 +109,7 @@ impl Claim {
     }
 
     /// Ends when somebody else needs the room of this body, which stands still.
-    pub async fn given_up(&self) -> Refusal {
+    pub(crate) async fn given_up(&self) -> Refusal {
         self.given_up.notified().await;
         Refusal::new(
             StatusCode::REQUEST_TIMEOUT,
@@ -118,7 +118,7 @@ impl Claim {
     }
 
     /// The body is whole: it is worked on, and stays.
-    pub fn whole(&self) {
+    pub(crate) fn whole(&self) {
         self.room.lock().arriving.remove(&self.id);
     }
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A task with its place.
-pub struct Entry {
+pub(crate) struct Entry {
     pub id: String,
     pub task: TaskClassifier,
     /// Index of its model.
@@ -34,7 +34,7 @@ impl Entry {
 }
 
 /// All tasks.
-pub struct Tasks {
+pub(crate) struct Tasks {
     folder: Option<Folder>,
     most: usize,
     most_bytes: u64,
@@ -80,7 +80,11 @@ impl Drop for Place<'_> {
 
 impl Tasks {
     /// Opens the folder and loads its tasks. Files that cannot be used stay where they are and are named.
-    pub fn open(folder: Option<PathBuf>, limits: &Limits, models: &[Model]) -> Result<(Tasks, Vec<String>)> {
+    pub(crate) fn open(
+        folder: Option<PathBuf>,
+        limits: &Limits,
+        models: &[Model],
+    ) -> Result<(Tasks, Vec<String>)> {
         let (most, most_bytes) = (limits.max_tasks, limits.task_memory);
         let mut held = Held::default();
         let mut notes = Vec::new();
@@ -115,7 +119,7 @@ impl Tasks {
     }
 
     /// Takes a task up; with `keep` it is written to the folder first. Blocking.
-    pub fn add(&self, task: TaskClassifier, model: usize, keep: bool) -> Reply<Arc<Entry>> {
+    pub(crate) fn add(&self, task: TaskClassifier, model: usize, keep: bool) -> Reply<Arc<Entry>> {
         let tick = self.clock.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::now();
         let bytes = task.to_bytes()?;
@@ -167,7 +171,7 @@ impl Tasks {
     }
 
     /// Puts a changed task in the place of `old`, which must still be there. Blocking.
-    pub fn replace(&self, old: &Arc<Entry>, task: TaskClassifier) -> Reply<Arc<Entry>> {
+    pub(crate) fn replace(&self, old: &Arc<Entry>, task: TaskClassifier) -> Reply<Arc<Entry>> {
         let (id, model, kept, created) = (old.id.clone(), old.model, old.kept, old.created);
         let used = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
         let entry = Arc::new(Entry { id, task, model, kept, created, used });
@@ -192,23 +196,23 @@ impl Tasks {
         Ok(entry)
     }
 
-    pub fn get(&self, id: &str) -> Reply<Arc<Entry>> {
+    pub(crate) fn get(&self, id: &str) -> Reply<Arc<Entry>> {
         let held = self.lock();
         let entry = held.entries.get(id).ok_or_else(|| unknown(id))?;
         entry.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         Ok(entry.clone())
     }
 
-    pub fn all(&self) -> Vec<Arc<Entry>> {
+    pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
         self.lock().entries.values().cloned().collect()
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lock().entries.len()
     }
 
     /// Forgets a task and its file. Blocking.
-    pub fn delete(&self, id: &str) -> Reply<()> {
+    pub(crate) fn delete(&self, id: &str) -> Reply<()> {
         let mut held = self.lock();
         let kept = held.entries.get(id).ok_or_else(|| unknown(id))?.kept;
         // The file first: a task that is gone must not come back after a restart.

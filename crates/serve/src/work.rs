@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 const LIGHT: f64 = 0.25;
 
 /// Two lanes: the system shares the cores between them, whatever waits in either.
-pub struct Work {
+pub(crate) struct Work {
     light: Lane,
     heavy: Lane,
     wait: Duration,
@@ -49,7 +49,7 @@ impl Lane {
 }
 
 impl Work {
-    pub fn new(limits: &Limits) -> std::io::Result<Work> {
+    pub(crate) fn new(limits: &Limits) -> std::io::Result<Work> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let lanes = || {
             // A light turn has one thread: its time does not depend on what else runs.
@@ -60,13 +60,13 @@ impl Work {
     }
 
     /// The work of one request that will take about so many seconds of one core.
-    pub fn job(&self, seconds: f64) -> Job<'_> {
+    pub(crate) fn job(&self, seconds: f64) -> Job<'_> {
         Job { work: self, started: Instant::now(), expected: seconds, used: Duration::ZERO }
     }
 }
 
 /// The work of one request.
-pub struct Job<'a> {
+pub(crate) struct Job<'a> {
     work: &'a Work,
     started: Instant,
     expected: f64,
@@ -85,7 +85,7 @@ impl Drop for Late {
 impl Job<'_> {
     /// Runs `turn` as soon as its lane has a thread for it. It should be short, or look at its flag often: the flag is set
     /// when the time of the request is over or its client is gone. Its thread is kept until it ends.
-    pub async fn turn<T: Send + 'static>(
+    pub(crate) async fn turn<T: Send + 'static>(
         &mut self,
         turn: impl FnOnce(&AtomicBool) -> Reply<T> + Send + 'static,
     ) -> Reply<T> {
@@ -130,7 +130,7 @@ impl Job<'_> {
     }
 }
 
-pub fn busy() -> Refusal {
+pub(crate) fn busy() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server is busy; try again")
 }
 
@@ -169,11 +169,11 @@ mod tests {
     async fn a_request_that_is_dropped_stops_its_work() {
         let work = work(Duration::from_secs(60));
         let ended = Arc::new(Semaphore::new(0));
-        let told = ended.clone();
+        let counter = ended.clone();
         let mut job = work.job(0.0);
         let turn = job.turn(move |late| {
             endless(late)?;
-            told.add_permits(1);
+            counter.add_permits(1);
             Ok(())
         });
         assert!(tokio::time::timeout(Duration::from_millis(20), turn).await.is_err());

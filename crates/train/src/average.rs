@@ -9,7 +9,7 @@ const PREFIX: &str = "average.";
 /// `average <- d average + (1 - d) weights` after every step, of all learned arrays (running statistics too). In the first
 /// steps, when the weights still change fast, d is smaller: `min(decay, (1 + t) / (10 + t))`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Average {
+pub(crate) struct Average {
     decay: f64,
     steps: u64,
     tensors: Vec<Tensor>,
@@ -17,13 +17,13 @@ pub struct Average {
 
 impl Average {
     /// Begins with the weights of `state`.
-    pub fn new(decay: f64, state: &State) -> Average {
+    pub(crate) fn new(decay: f64, state: &State) -> Average {
         let learned = state.0.iter().filter(|t| t.role == Role::Model);
         Average { decay, steps: 0, tensors: learned.cloned().collect() }
     }
 
     /// Takes over the weights after a step.
-    pub fn add(&mut self, state: &State) {
+    pub(crate) fn add(&mut self, state: &State) {
         let t = self.steps as f64;
         let keep = self.decay.min((1.0 + t) / (10.0 + t));
         self.steps += 1;
@@ -43,7 +43,7 @@ impl Average {
     }
 
     /// `state` with the averages in the place of its weights.
-    pub fn model(&self, state: &State) -> State {
+    pub(crate) fn model(&self, state: &State) -> State {
         let mut model = state.clone();
         for tensor in &mut model.0 {
             if let Some(mean) = self.tensors.iter().find(|mean| mean.name == tensor.name) {
@@ -54,7 +54,7 @@ impl Average {
     }
 
     /// Adds itself to the state of a checkpoint.
-    pub fn save(&self, state: &mut State) {
+    pub(crate) fn save(&self, state: &mut State) {
         state.push_training("average.steps", &[self.steps as f64]);
         let named = self.tensors.iter().map(|t| Tensor {
             name: format!("{PREFIX}{}", t.name),
@@ -65,7 +65,7 @@ impl Average {
     }
 
     /// Takes itself out of the state of a checkpoint, whose other arrays are those of `fresh`.
-    pub fn take(decay: f64, state: &mut State, fresh: &State) -> Result<Average> {
+    pub(crate) fn take(decay: f64, state: &mut State, fresh: &State) -> Result<Average> {
         let missing = |name: &str| {
             Error::Run(format!("the checkpoint has no averaged `{name}`; was train.ema changed by hand?"))
         };
@@ -83,7 +83,7 @@ impl Average {
 }
 
 /// The newest weights of a checkpoint that may hold an average too.
-pub fn without_average(mut state: State) -> State {
+pub(crate) fn without_average(mut state: State) -> State {
     state.0.retain(|t| !t.name.starts_with(PREFIX));
     state
 }

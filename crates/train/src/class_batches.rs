@@ -12,7 +12,7 @@ type Items = Vec<(usize, usize)>;
 
 /// Shuffled passes over all images of a split, cut into batches of equal size; what does not fill the last batch of a pass
 /// waits for another pass. Batch `index` is a pure function of (split, size, seed, index).
-pub struct ClassBatches {
+pub(crate) struct ClassBatches {
     split: [Split; 1],
     /// Of every image.
     items: Items,
@@ -24,7 +24,7 @@ pub struct ClassBatches {
 
 impl ClassBatches {
     /// Batches of `size` images of `split`, or of all its images where it has fewer.
-    pub fn new(split: Split, size: usize, seed: u64) -> Result<ClassBatches> {
+    pub(crate) fn new(split: Split, size: usize, seed: u64) -> Result<ClassBatches> {
         let classes = split.classes.iter().enumerate();
         let items: Items = classes
             .flat_map(|(label, members)| members.items.iter().map(move |&item| (label, item)))
@@ -37,14 +37,14 @@ impl ClassBatches {
     }
 
     /// The class of each row of a batch as its place in the split: what [`Episode::labels`] is within the batch.
-    pub fn labels(&self, batch: &Episode) -> Vec<usize> {
+    pub(crate) fn labels(&self, batch: &Episode) -> Vec<usize> {
         let place: BTreeMap<usize, usize> =
             self.split[0].classes.iter().enumerate().map(|(label, members)| (members.class, label)).collect();
         batch.labels().iter().map(|&local| place[&batch.classes[local].class]).collect()
     }
 
     /// Number of classes in the split.
-    pub fn way(&self) -> usize {
+    pub(crate) fn way(&self) -> usize {
         self.split[0].classes.len()
     }
 }

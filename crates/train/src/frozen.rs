@@ -36,7 +36,7 @@ pub(crate) fn check(phase: &Phase) -> Result<()> {
 
 impl Frozen {
     /// The network that was added under this name.
-    pub fn open(name: &str) -> Result<Frozen> {
+    pub(crate) fn open(name: &str) -> Result<Frozen> {
         let registry = Registry::default_folder()
             .ok_or_else(|| Error::Run("this system names no folder for caches".into()))?;
         let network = NetworkRef { name: name.into(), spec: registry.spec(name)? };
@@ -44,12 +44,12 @@ impl Frozen {
     }
 
     /// Pixels of the shorter side that it needs at most.
-    pub fn shorter_side(&self) -> u32 {
+    pub(crate) fn shorter_side(&self) -> u32 {
         self.network.spec.preprocessing.shorter_side()
     }
 
     /// The splits with vectors in place of images.
-    pub fn splits(&self, splits: &Splits, opener: &Opener<'_>) -> Result<Splits> {
+    pub(crate) fn splits(&self, splits: &Splits, opener: &Opener<'_>) -> Result<Splits> {
         let all = [&splits.train, &splits.val, &splits.test];
         let mut done: Vec<(Arc<Dataset>, Arc<Embeddings>)> = Vec::new();
         for split in all {

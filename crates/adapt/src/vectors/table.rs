@@ -30,7 +30,7 @@ pub(super) struct Table {
 
 impl Table {
     /// Begins a file for at most these images. The folder of an image is its class.
-    pub fn create<'a>(out: &Path, paths: impl Iterator<Item = &'a Path>) -> Result<Table> {
+    pub(super) fn create<'a>(out: &Path, paths: impl Iterator<Item = &'a Path>) -> Result<Table> {
         let ending = out.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
         let kind = match ending.as_str() {
             "npy" => Kind::Npy,
@@ -63,7 +63,7 @@ impl Table {
     }
 
     /// Adds the vector of an image.
-    pub fn push(&mut self, path: &Path, row: &[f32]) -> Result<()> {
+    pub(super) fn push(&mut self, path: &Path, row: &[f32]) -> Result<()> {
         if self.dim != 0 && row.len() != self.dim {
             return Err(Error::Support(format!(
                 "a vector has {} numbers, those before have {}",
@@ -81,7 +81,7 @@ impl Table {
     }
 
     /// Writes what comes before and after the rows, and puts the file in its place. Length of a vector, classes, files.
-    pub fn finish(mut self) -> Result<(usize, Vec<String>, Vec<PathBuf>)> {
+    pub(super) fn finish(mut self) -> Result<(usize, Vec<String>, Vec<PathBuf>)> {
         let (rows, out) = (self.labels.len(), self.out.clone());
         let labels: Vec<u8> = self.labels.iter().flat_map(|v| v.to_le_bytes()).collect();
         let mut files = vec![out.clone()];

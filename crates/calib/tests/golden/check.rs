@@ -34,7 +34,7 @@ struct WantBin {
     acc: f64,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(crate) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     for (i, want) in file.cases.iter().enumerate() {
         let name = format!("calibration {i} {} predictions, {} bins", want.labels.len(), want.n_bins);

@@ -26,7 +26,7 @@ use std::time::Instant;
 
 Any number of classes, any number of images each; one image of a class is enough. The task file holds what
 `siskin predict` and `siskin serve` need beside the model: see docs/predict.md.")]
-pub struct Args {
+pub(crate) struct Args {
     /// A folder with one folder of images per class (or an archive or list: docs/data.md); or vectors: .npy, .safetensors
     #[arg(required_unless_present = "to")]
     examples: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let Some(examples) = &args.examples else { return change(&args) };
     let (task, support, asks) = if embeddings::is_embeddings(examples) {
@@ -155,7 +155,7 @@ fn left_out(notes: &[String]) {
 }
 
 /// What a task is, in a few lines.
-pub fn print(task: &TaskClassifier) {
+pub(crate) fn print(task: &TaskClassifier) {
     match task.model() {
         Some(model) => say!("Model {} (hash {})", model.name, &model.hash[..12.min(model.hash.len())]),
         None => say!("Vectors of {} numbers, kernel and temperature learned from them", task.width()),

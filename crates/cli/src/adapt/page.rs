@@ -6,7 +6,7 @@ use siskin_train::plot::{Block, EpisodePlot, PlotClass, Report, Section, Thumbna
 use std::path::Path;
 
 /// Writes the page of `task`, which lies at `file`. `support`: the examples with their images; `side`: of these images.
-pub fn write(
+pub(super) fn write(
     page: &Path,
     file: &Path,
     task: &TaskClassifier,

@@ -18,7 +18,7 @@ Examples:
   siskin data check --data cub.tar.gz --json
 
 Every file is read anew, whatever the cache holds. The command fails if a problem is found.")]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     data: DataArgs,
     /// Print JSON
@@ -27,7 +27,7 @@ pub struct Args {
 }
 
 /// Runs the command. Bad files are collected, not met one by one.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let report = check(&args.data.open(OnBadImage::Skip, true)?);
     if args.json {
         say!("{}", serde_json::to_string_pretty(&report)?);
@@ -42,13 +42,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// `1 problem`, `2 problems`.
-pub fn count_problems(report: &Report) -> String {
+pub(super) fn count_problems(report: &Report) -> String {
     let count = report.problems.len();
     format!("{count} problem{}", if count == 1 { "" } else { "s" })
 }
 
 /// Counts, sizes and splits.
-pub fn print_summary(report: &Report) {
+pub(super) fn print_summary(report: &Report) {
     say!("{}: {} classes, {} images ({})", report.name, report.classes, report.images, report.layout);
     if let (Some((small, n)), Some((large, m))) = (&report.smallest, &report.largest) {
         say!("  images per class: {n} ({small}) to {m} ({large})");

@@ -21,7 +21,7 @@ enum Short {
 
 /// The shape of episodes, shared with `siskin data preview`.
 #[derive(clap::Args)]
-pub struct EpisodeArgs {
+pub(super) struct EpisodeArgs {
     /// Classes of an episode: a number, or a range such as 5-20
     #[arg(long, default_value = "5", value_parser = parse_count)]
     way: Count,
@@ -49,7 +49,7 @@ pub struct EpisodeArgs {
 
 impl EpisodeArgs {
     /// The episodes meant.
-    pub fn sampler(&self, opened: &Opened) -> anyhow::Result<Sampler> {
+    pub(super) fn sampler(&self, opened: &Opened) -> anyhow::Result<Sampler> {
         let spec = EpisodeSpec {
             way: self.way,
             shot: self.shot,
@@ -66,7 +66,7 @@ impl EpisodeArgs {
     }
 
     /// The part of the split meant.
-    pub fn part(&self) -> &PartArgs {
+    pub(super) fn part(&self) -> &PartArgs {
         &self.part
     }
 }
@@ -79,7 +79,7 @@ Examples:
   siskin data episodes --data omniglot --split val --way 5-20 --within-domain --out alphabets.jsonl
 
 The file has a header (data set, content, seed, shape) and one line per episode with the names of classes and images.")]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     data: DataArgs,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let opened = args.data.open(args.data.read.on_bad(), false)?;
     let sampler = args.episode.sampler(&opened)?;
     EpisodeList::write(&sampler, args.count, &args.out)?;

@@ -24,7 +24,7 @@ Examples:
   siskin data import --as omniglot                      where to get Omniglot, and what to give
 
 Nothing is downloaded and nothing is unpacked to disk: archives are read in place.")]
-pub struct Args {
+pub(super) struct Args {
     /// A folder, an archive (.zip, .tar, .tar.gz), a list (.json), or a folder of lists
     path: Option<PathBuf>,
     /// Read it as this original download: cub, mini-imagenet, omniglot or emnist
@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let original = args.original.as_deref().map(parse_original).transpose()?;
     let Some(path) = args.path else {
         let about = original.context("Give a path, or --as ORIGINAL to hear where to get one.")?.about();

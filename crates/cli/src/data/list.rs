@@ -8,7 +8,7 @@ use super::source::CacheArgs;
 /// Arguments of `siskin data list`.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  siskin data list --json")]
-pub struct Args {
+pub(super) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let cache = args.cache.open()?;
     let imported: Vec<_> =
         cache.names().into_iter().filter_map(|n| cache.named(&n).map(|s| (n, s))).collect();

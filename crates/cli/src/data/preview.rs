@@ -15,7 +15,7 @@ Examples:
   siskin data preview --data birds/ --split all --out birds.png
   siskin data preview --data cub --episode 0 --shot 5 --query 5 --out episode.png
                                                            support on the left, queries on the right")]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     data: DataArgs,
     /// Where to write the picture
@@ -38,7 +38,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let opened = args.data.open(args.data.read.on_bad(), false)?;
     let image = match args.episode {
         Some(index) => episode_sheet(&args.shape.sampler(&opened)?, index, None, args.tile)?,

@@ -7,7 +7,7 @@ use siskin_data::Progress;
 
 /// A bar on standard error; none where that is no terminal.
 #[derive(Default)]
-pub struct Bar {
+pub(crate) struct Bar {
     bar: Mutex<Option<ProgressBar>>,
 }
 

@@ -11,7 +11,7 @@ use super::progress::Bar;
 
 /// Where decoded images are kept.
 #[derive(clap::Args)]
-pub struct CacheArgs {
+pub(crate) struct CacheArgs {
     /// Folder for decoded images and imported names [default: the cache folder of this system]
     #[arg(long, value_name = "FOLDER", env = "SISKIN_CACHE")]
     cache: Option<PathBuf>,
@@ -19,7 +19,7 @@ pub struct CacheArgs {
 
 impl CacheArgs {
     /// The cache.
-    pub fn open(&self) -> anyhow::Result<Cache> {
+    pub(crate) fn open(&self) -> anyhow::Result<Cache> {
         let folder = self.cache.clone().or_else(Cache::default_folder);
         Ok(Cache::new(
             folder.context("This system names no folder for caches. Give one with --cache FOLDER.")?,
@@ -29,7 +29,7 @@ impl CacheArgs {
 
 /// What to do about bad images.
 #[derive(Clone, Copy, ValueEnum)]
-pub enum OnBad {
+pub(crate) enum OnBad {
     /// Leave them out and say so.
     Skip,
     /// Stop at the first.
@@ -38,7 +38,7 @@ pub enum OnBad {
 
 /// How to read images.
 #[derive(clap::Args)]
-pub struct ReadArgs {
+pub(crate) struct ReadArgs {
     /// What to do about an image that cannot be read
     #[arg(long, value_enum, default_value = "error", value_name = "POLICY")]
     pub on_bad_image: OnBad,
@@ -51,7 +51,7 @@ pub struct ReadArgs {
 
 impl ReadArgs {
     /// Calls `work` with an opener that shows its progress.
-    pub fn with_opener<T, E>(
+    pub(crate) fn with_opener<T, E>(
         &self,
         on_bad: OnBadImage,
         work: impl FnOnce(&Opener<'_>) -> Result<T, E>,
@@ -66,7 +66,7 @@ impl ReadArgs {
     }
 
     /// These arguments as words of a command line that may be given anywhere.
-    pub fn words(&self) -> anyhow::Result<Vec<String>> {
+    pub(crate) fn words(&self) -> anyhow::Result<Vec<String>> {
         let policy = match self.on_bad_image {
             OnBad::Skip => "skip",
             OnBad::Error => "error",
@@ -81,7 +81,7 @@ impl ReadArgs {
     }
 
     /// The policy.
-    pub fn on_bad(&self) -> OnBadImage {
+    pub(crate) fn on_bad(&self) -> OnBadImage {
         match self.on_bad_image {
             OnBad::Skip => OnBadImage::Skip,
             OnBad::Error => OnBadImage::Error,
@@ -91,7 +91,7 @@ impl ReadArgs {
 
 /// Which data set.
 #[derive(clap::Args)]
-pub struct DataArgs {
+pub(crate) struct DataArgs {
     /// A folder, an archive, a list, a file of vectors, an imported name, or `glyphs`
     #[arg(long, value_name = "PATH|NAME", default_value = "glyphs")]
     pub data: String,
@@ -110,7 +110,7 @@ pub struct DataArgs {
 
 impl DataArgs {
     /// Opens the data set; `fresh` reads all files anew.
-    pub fn open(&self, on_bad: OnBadImage, fresh: bool) -> anyhow::Result<Opened> {
+    pub(crate) fn open(&self, on_bad: OnBadImage, fresh: bool) -> anyhow::Result<Opened> {
         self.read.with_opener(on_bad, |opener| {
             let opened = if self.data == "glyphs" {
                 Opened::glyphs()?
@@ -132,7 +132,7 @@ impl DataArgs {
 
 /// A part of a split.
 #[derive(Clone, Copy, ValueEnum)]
-pub enum Part {
+pub(crate) enum Part {
     /// Base classes.
     Train,
     /// Validation classes.
@@ -145,7 +145,7 @@ pub enum Part {
 
 /// Which part of which split.
 #[derive(clap::Args)]
-pub struct PartArgs {
+pub(crate) struct PartArgs {
     /// The part of the split
     #[arg(long, value_enum, default_value = "test", value_name = "PART")]
     pub split: Part,
@@ -156,7 +156,7 @@ pub struct PartArgs {
 
 impl PartArgs {
     /// The classes meant.
-    pub fn choose(&self, opened: &Opened) -> anyhow::Result<Split> {
+    pub(crate) fn choose(&self, opened: &Opened) -> anyhow::Result<Split> {
         let name = match self.split {
             Part::Train => SplitName::Train,
             Part::Val => SplitName::Val,

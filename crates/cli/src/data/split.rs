@@ -19,7 +19,7 @@ Examples:
                                                           60 classes to train, 20 to validate, the rest to test
   siskin data split --data omniglot --rotations --scheme noLatin --cross emnist
                                                           base of one data set, val and test of another")]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     data: DataArgs,
     /// Make a split at random: numbers of training and of validation classes; the rest is for the test
@@ -43,7 +43,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let opened = args.data.open(args.data.read.on_bad(), false)?;
     if let (Some(make), Some(out)) = (&args.make, &args.out) {
         return write_random(&opened, make, args.seed, out);

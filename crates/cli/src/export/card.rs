@@ -11,7 +11,7 @@ use siskin_train::{evaluate, protocol};
 use std::collections::HashMap;
 
 /// Shapes of tasks that a card speaks of: classes, labelled images of each.
-pub const SHAPES: [(usize, usize); 12] =
+pub(crate) const SHAPES: [(usize, usize); 12] =
     [(2, 1), (2, 5), (3, 1), (3, 3), (5, 1), (5, 2), (5, 3), (5, 5), (10, 1), (10, 3), (10, 5), (20, 1)];
 /// Validation queries of each shape, at least: half of them to choose by, half to measure.
 const ENOUGH_QUERIES: usize = 4_000;
@@ -25,7 +25,7 @@ const LOOKED_AT: usize = 2_000;
 const SEED: u64 = 0x6361_7264;
 
 /// The card of `model`, measured on the data of its run. `progress` is told what is being done.
-pub fn measure(
+pub(crate) fn measure(
     run: &ModelUnderTest,
     model: &Model,
     name: &str,
@@ -63,7 +63,7 @@ fn sentence(shape: &ShapeFacts) -> String {
 }
 
 /// Why tasks of a shape cannot be made of a split.
-pub fn too_few(run: &ModelUnderTest, name: SplitName, (way, shot): (usize, usize)) -> String {
+pub(crate) fn too_few(run: &ModelUnderTest, name: SplitName, (way, shot): (usize, usize)) -> String {
     let has = enough(run.data.split(name), shot);
     let needs = way + STRANGERS;
     let examples = if shot == 1 { "1 example".into() } else { format!("{shot} examples") };
@@ -83,7 +83,7 @@ fn enough(split: &Split, shot: usize) -> usize {
 type ItemsOf = fn(&EpisodeClass) -> &[usize];
 
 /// Predictions on validation episodes of one shape; `None` if there are too few classes or images.
-pub fn of_shape(
+pub(crate) fn of_shape(
     run: &ModelUnderTest,
     model: &Model,
     way: usize,
@@ -96,10 +96,10 @@ pub fn of_shape(
 }
 
 /// An episode with the items of its support.
-pub type WithItems = (Vec<usize>, ValidationEpisode);
+pub(crate) type WithItems = (Vec<usize>, ValidationEpisode);
 
 /// Episodes of a split, with strangers; `None` if there are too few classes or images.
-pub fn episodes(
+pub(crate) fn episodes(
     run: &ModelUnderTest,
     name: SplitName,
     (way, shot): (usize, usize),

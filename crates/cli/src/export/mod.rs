@@ -1,6 +1,6 @@
 //! `siskin export`: a run as one file that can be shipped.
 
-pub mod card;
+pub(crate) mod card;
 
 use crate::data::source::ReadArgs;
 use crate::model::on_data;
@@ -21,7 +21,7 @@ The file holds the weights and hyperparameters, without what only training needs
 calibration on test classes, what training images look like, and what sets and \"none of these\" rest on, found on
 validation classes for tasks of several shapes. The data of the run must be there. The card is also left in the run folder, so that the folder itself can be
 given to `siskin adapt`.")]
-pub struct Args {
+pub(crate) struct Args {
     /// The run folder that `siskin train` wrote, or a model file to be converted or measured again.
     model: PathBuf,
     /// The data to measure a model file on, or another data set than the run's.
@@ -44,7 +44,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let model = Model::open(&args.model.display().to_string())?;
     if let (true, None, Some(out)) = (is_model_file(&args.model), &args.data, &args.out) {
         return convert(model, out, args.name);

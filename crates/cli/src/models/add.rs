@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
   siskin model add mine.onnx --name mine --size 160 --mean 0.5,0.5,0.5 --std 0.25,0.25,0.25 --resize squash
 
 Then: siskin adapt PHOTOS --model lite0. Where to get networks, and their presets: docs/photos.md.")]
-pub struct Args {
+pub(super) struct Args {
     /// The ONNX file, weights inside
     file: PathBuf,
     /// What to call it
@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let found = inspected(&args)?;
     let bytes = files::read(&args.file, MOST_BYTES)
         .with_context(|| format!("cannot read {}", args.file.display()))?;

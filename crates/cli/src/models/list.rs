@@ -7,14 +7,14 @@ use siskin_adapt::{EMBEDDED, Model};
 /// Arguments of `siskin model list`.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  siskin model list --json")]
-pub struct Args {
+pub(super) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let registry = registry()?;
     let names = registry.names();
     if args.json {

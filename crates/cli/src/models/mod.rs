@@ -11,7 +11,7 @@ use siskin_adapt::foreign::{ForeignSpec, Layout, Pool, Registry, Resize};
 
 /// Arguments of `siskin model`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -35,13 +35,13 @@ enum Command {
 
 /// One added model.
 #[derive(clap::Args)]
-pub struct Named {
+pub(crate) struct Named {
     /// The name it was added under
     name: String,
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Add(args) => add::run(args),
         Command::List(args) => list::run(args),

@@ -9,13 +9,13 @@ use siskin_data::files;
 use std::path::PathBuf;
 
 /// Bytes of memory.
-pub const MEMORY: u64 = 4 << 30;
+pub(super) const MEMORY: u64 = 4 << 30;
 /// Seconds of processor time.
-pub const SECONDS: u64 = 60;
+pub(super) const SECONDS: u64 = 60;
 
 /// What the one who asked is told, as JSON.
 #[derive(Serialize, Deserialize)]
-pub enum Report {
+pub(super) enum Report {
     /// It can be used.
     Found(Box<Inspected>),
     /// It cannot, and why.
@@ -24,7 +24,7 @@ pub enum Report {
 
 /// Arguments of `siskin model probe`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The ONNX file
     file: PathBuf,
     /// What is asked for, as JSON
@@ -33,7 +33,7 @@ pub struct Args {
 
 /// What may be asked for.
 #[derive(clap::Args)]
-pub struct WishArgs {
+pub(super) struct WishArgs {
     /// The family whose preprocessing it was trained with [default: imagenet]
     #[arg(long, value_enum)]
     preset: Option<PresetName>,
@@ -84,7 +84,7 @@ enum PoolName {
 
 impl WishArgs {
     /// As the library takes them.
-    pub fn wishes(&self) -> anyhow::Result<Wishes> {
+    pub(super) fn wishes(&self) -> anyhow::Result<Wishes> {
         Ok(Wishes {
             preset: self.preset.map(|name| match name {
                 PresetName::Imagenet => Preset::Imagenet,
@@ -115,7 +115,7 @@ fn three(text: &str) -> anyhow::Result<[f32; 3]> {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
     bound()?;
     let wishes = serde_json::from_str(&args.wishes)?;
     let name = args.file.display().to_string();

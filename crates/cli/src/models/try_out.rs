@@ -16,7 +16,7 @@ const SHOWN: usize = 12;
 #[command(after_help = "Example:
   siskin model try lite0 photos               a folder with one folder of images a class
   siskin model try lite0 photos --presets     the same with the preprocessing of every preset beside")]
-pub struct Args {
+pub(super) struct Args {
     /// The name it was added under
     name: String,
     /// Images, or folders of images; at most 200 are taken
@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let registry = registry()?;
     let model = Model::added(&registry, &args.name)?;
     let (names, features) = embedded(&model, &args.images)?;
@@ -60,11 +60,11 @@ fn beside(registry: &Registry, args: &Args, names: &[String]) -> anyhow::Result<
         let network = registry.open(&args.name)?;
         let size = network.spec().preprocessing.size;
         let model = Model::of_network(&args.name, network.with_preprocessing(preset.preprocessing(size)));
-        let said = match embedded(&model, &args.images) {
+        let line = match embedded(&model, &args.images) {
             Ok((_, features)) => verdict(names, &features),
             Err(why) => format!("{why}"),
         };
-        say!("  {preset_name:18} {said}");
+        say!("  {preset_name:18} {line}");
     }
     Ok(())
 }

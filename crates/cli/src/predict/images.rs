@@ -9,7 +9,11 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 /// Answers all images of the command line.
-pub fn answer(args: &Args, question: &Question<'_>, printer: &mut dyn Printer) -> anyhow::Result<Counts> {
+pub(super) fn answer(
+    args: &Args,
+    question: &Question<'_>,
+    printer: &mut dyn Printer,
+) -> anyhow::Result<Counts> {
     let model = open_model(question.task, args.model.as_deref())?;
     tell_notice(model.notice());
     let given: Vec<PathBuf> = args.inputs.iter().filter(|p| p.as_os_str() != "-").cloned().collect();

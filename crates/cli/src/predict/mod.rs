@@ -26,7 +26,7 @@ const BATCH: usize = 64;
 A file that cannot be read is a row with its error; the run goes on, and fails only where nothing could be predicted.
 `possible` is a conformal set: it holds the true class at the level asked for, for images like those of the
 calibration. See docs/predict.md.")]
-pub struct Args {
+pub(crate) struct Args {
     /// The task file that `siskin adapt` wrote
     task: PathBuf,
     /// Images, folders of images, `-` for paths from standard input (one per line); for a task of vectors .npy or
@@ -65,7 +65,7 @@ enum Format {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let task = TaskClassifier::load(&args.task)?;
     let rules = Rules { level: args.level, abstain: args.abstain, min_probability: args.min_probability };
     let thresholds = task.thresholds(&rules)?;

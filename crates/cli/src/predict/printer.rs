@@ -6,16 +6,16 @@ use siskin_adapt::{NamedAnswer, Neighbour, TaskClassifier};
 use std::io::Write;
 
 /// A path and the answer to it, or why there is none.
-pub type Row = (String, Result<NamedAnswer, String>);
+pub(super) type Row = (String, Result<NamedAnswer, String>);
 
 /// A way to print rows as they come.
-pub trait Printer {
+pub(super) trait Printer {
     fn batch(&mut self, rows: &[Row]) -> anyhow::Result<()>;
     fn end(&mut self) -> anyhow::Result<()>;
 }
 
 /// One JSON object a line.
-pub struct JsonLines<'a>(pub Out<'a>);
+pub(super) struct JsonLines<'a>(pub Out<'a>);
 
 impl Printer for JsonLines<'_> {
     fn batch(&mut self, rows: &[Row]) -> anyhow::Result<()> {
@@ -48,7 +48,7 @@ struct Bad<'a> {
 }
 
 /// Comma-separated values. Sets and nearest examples are separated by `;` within their cell.
-pub struct Csv<'a> {
+pub(super) struct Csv<'a> {
     out: csv::Writer<Out<'a>>,
     header: Vec<String>,
     begun: bool,
@@ -56,7 +56,7 @@ pub struct Csv<'a> {
 }
 
 impl<'a> Csv<'a> {
-    pub fn new(out: Out<'a>, task: &TaskClassifier, explain: bool) -> Csv<'a> {
+    pub(super) fn new(out: Out<'a>, task: &TaskClassifier, explain: bool) -> Csv<'a> {
         let fixed = [
             "path",
             "error",

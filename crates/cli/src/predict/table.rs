@@ -12,14 +12,14 @@ const WIDEST: usize = 40;
 const SHOWN: usize = 5;
 
 /// The table.
-pub struct Table<'a> {
+pub(super) struct Table<'a> {
     out: Visible<Out<'a>>,
     level: f64,
     widths: Option<[usize; 3]>,
 }
 
 impl<'a> Table<'a> {
-    pub fn new(out: Out<'a>, level: f64) -> Table<'a> {
+    pub(super) fn new(out: Out<'a>, level: f64) -> Table<'a> {
         Table { out: Visible(out), level, widths: None }
     }
 

@@ -7,7 +7,11 @@ use siskin_adapt::Features;
 use siskin_data::source::embeddings;
 
 /// Answers all files of the command line; a file that cannot be used is one row.
-pub fn answer(args: &Args, question: &Question<'_>, printer: &mut dyn Printer) -> anyhow::Result<Counts> {
+pub(super) fn answer(
+    args: &Args,
+    question: &Question<'_>,
+    printer: &mut dyn Printer,
+) -> anyhow::Result<Counts> {
     anyhow::ensure!(args.model.is_none(), "This task was made from vectors: it takes no --model.");
     let lines = args.inputs.iter().any(|path| path.as_os_str() == "-");
     anyhow::ensure!(

@@ -27,7 +27,7 @@ The command can be stopped or killed and given again: a run that is trained is n
 from its last checkpoint, and a run that several tables share is trained once. A run that fails is listed with its reason, the
 others go on. Written below --out: NAME.md, NAME.csv and NAME.html with the paper's figure, ours, the interval, the training
 episodes and the command in each cell; cells that are not run say so.")]
-pub struct Args {
+pub(crate) struct Args {
     /// The table: table1, table2, table3, table4 or steps.
     #[arg(value_name = "TABLE", required_unless_present = "write_configs")]
     table: Option<String>,
@@ -69,7 +69,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if let Some(folder) = &args.write_configs {
         return write_configs(folder);
     }

@@ -4,7 +4,7 @@ use siskin_train::config::{Config, TrainConfig};
 use siskin_train::reproduce::{Cell, Measure, Plan, State, Timing};
 
 /// Prints what is to be done and what it costs. `timing`: whether to time this machine.
-pub fn plan(plan: &Plan, timing: bool) -> anyhow::Result<()> {
+pub(super) fn plan(plan: &Plan, timing: bool) -> anyhow::Result<()> {
     let wanted: Vec<_> = plan.wanted().collect();
     say!("{} ({}), {} runs", plan.table.title, plan.table.label, wanted.len());
     say!("  {:34} {:>10} {:>10} {:>8} {:>10}  state", "run", "episodes", "ms each", "hours", "CPU hours");
@@ -61,7 +61,7 @@ fn timing_of(timed: &mut Vec<(Config, Timing)>, config: &Config) -> anyhow::Resu
 }
 
 /// Prints the cells that were asked for.
-pub fn results(plan: &Plan) {
+pub(super) fn results(plan: &Plan) {
     for (cell, run) in &plan.cells {
         let run = &plan.runs[*run];
         if run.wanted {

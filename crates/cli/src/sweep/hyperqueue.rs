@@ -10,7 +10,7 @@ use std::process::Command;
 const PYTHON: &str = "SISKIN_PYTHON";
 
 /// Writes a Python program that submits the job, and runs it.
-pub fn submit(sweep: &Sweep, waiting: &[&SweepRun], args: &Args) -> anyhow::Result<()> {
+pub(super) fn submit(sweep: &Sweep, waiting: &[&SweepRun], args: &Args) -> anyhow::Result<()> {
     let path = write_job(sweep, "py", &program(sweep, waiting, args)?)?;
     let python = std::env::var(PYTHON).unwrap_or_else(|_| "python3".into());
     if args.dry_run {
@@ -24,14 +24,14 @@ pub fn submit(sweep: &Sweep, waiting: &[&SweepRun], args: &Args) -> anyhow::Resu
     }
     let out =
         submit.output().with_context(|| format!("cannot start {python}; {PYTHON} names another one"))?;
-    let (said, told) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    let why = told.lines().last().unwrap_or_default();
+    let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    let why = stderr.lines().last().unwrap_or_default();
     anyhow::ensure!(
         out.status.success(),
         "HyperQueue did not take the job: {why}. Its Python package must be there (pip install hyperqueue; {PYTHON} names the \
          Python that has it) and a server must run (HQ_SERVER_DIR names its folder)"
     );
-    say!("HyperQueue job {}: {} runs by {}.", said.trim(), waiting.len(), path.display());
+    say!("HyperQueue job {}: {} runs by {}.", stdout.trim(), waiting.len(), path.display());
     if !args.wait {
         say!(
             "Progress: siskin sweep status {0}. Afterwards: siskin sweep collect {0}",

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How often a run is begun again whose process was killed.
-pub const RETRIES: u32 = 2;
+pub(super) const RETRIES: u32 = 2;
 /// Between two looks at the processes.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -22,7 +22,7 @@ struct Worker<'a> {
 }
 
 /// Works on all runs, `--parallel` at a time. A signal is passed on; the runs then save and stop.
-pub fn run(sweep: &Sweep, waiting: &[&SweepRun], args: &Args) -> anyhow::Result<()> {
+pub(super) fn run(sweep: &Sweep, waiting: &[&SweepRun], args: &Args) -> anyhow::Result<()> {
     let parallel = args.parallel.unwrap_or(1);
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let threads = args.cpus.unwrap_or((cores / parallel).max(1));
@@ -46,11 +46,11 @@ fn all(
     stop: &AtomicBool,
 ) -> anyhow::Result<usize> {
     let mut queue: VecDeque<(&SweepRun, u32)> = waiting.iter().map(|run| (*run, 0)).collect();
-    let (mut workers, mut failed, mut told): (Vec<Worker<'_>>, usize, bool) = (Vec::new(), 0, false);
+    let (mut workers, mut failed, mut signalled): (Vec<Worker<'_>>, usize, bool) = (Vec::new(), 0, false);
     while !(workers.is_empty() && (queue.is_empty() || stop.load(Ordering::Relaxed))) {
         let stopping = stop.load(Ordering::Relaxed);
-        if stopping && !told {
-            told = true;
+        if stopping && !signalled {
+            signalled = true;
             // One signal each: a second one would end them before they have saved.
             workers.iter_mut().for_each(|worker| system::stop(&mut worker.child));
         }
@@ -102,11 +102,11 @@ mod system {
     use std::process::{Child, Command, ExitStatus};
 
     /// Signals of the terminal.
-    pub fn keep_signals_from(command: &mut Command) {
+    pub(super) fn keep_signals_from(command: &mut Command) {
         command.process_group(0);
     }
 
-    pub fn stop(child: &mut Child) {
+    pub(super) fn stop(child: &mut Child) {
         if let Some(id) = Pid::from_raw(child.id() as i32) {
             // It may have ended by itself.
             let _ = kill_process(id, Signal::TERM);
@@ -114,7 +114,7 @@ mod system {
     }
 
     /// By a signal, or, in words of a shell, by one that it answered.
-    pub fn was_killed(status: ExitStatus) -> bool {
+    pub(super) fn was_killed(status: ExitStatus) -> bool {
         status.signal().is_some() || status.code().is_some_and(|code| code > 128)
     }
 }

@@ -37,7 +37,7 @@ Each run has a folder below --out whose name follows from its settings. The comm
 longer table or another engine: what is finished is skipped, what was cut goes on from its last checkpoint, what failed is tried
 again. A run whose process is killed is begun again, twice at most. docs/cluster.md says more."
 )]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     /// The table of settings (TOML).
@@ -102,7 +102,7 @@ enum Engine {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     match &args.command {
         Some(Command::Status { folder }) => show::status(&Sweep::open(folder)?),
         Some(Command::Collect { folder }) => show::collect(&Sweep::open(folder)?),

@@ -12,7 +12,7 @@ use std::time::SystemTime;
     after_help = "The exit code is 0 when the run has its figures, 1 when it failed (`siskin sweep status` says why), 75 when \
     another process works on it, and 143, 130 or 129 when a signal stopped it; then it has saved and goes on when it is begun again."
 )]
-pub struct Args {
+pub(super) struct Args {
     /// The folder of the sweep.
     folder: PathBuf,
     /// The name of the run.
@@ -25,7 +25,7 @@ pub struct Args {
 const ELSEWHERE: i32 = 75;
 
 /// Runs the command.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let sweep = Sweep::open(&args.folder)?;
     let run = sweep.run(&args.name)?;
     let Some(_lock) = sweep.lock(run)? else {

@@ -3,7 +3,7 @@
 use siskin_train::sweep::{RunState, Sweep};
 
 /// One line a run.
-pub fn status(sweep: &Sweep) -> anyhow::Result<()> {
+pub(super) fn status(sweep: &Sweep) -> anyhow::Result<()> {
     let (mut finished, mut failed, mut retries) = (0, 0, 0);
     let widest = sweep.runs.iter().map(|run| run.name.len()).max().unwrap_or(0);
     for run in &sweep.runs {
@@ -25,7 +25,7 @@ pub fn status(sweep: &Sweep) -> anyhow::Result<()> {
 }
 
 /// The table of what is finished, and which runs are not in it.
-pub fn collect(sweep: &Sweep) -> anyhow::Result<()> {
+pub(super) fn collect(sweep: &Sweep) -> anyhow::Result<()> {
     let table = sweep.collect()?;
     say!("{}", table.trim_end());
     let missing: Vec<_> = sweep.unfinished().collect();

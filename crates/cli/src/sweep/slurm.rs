@@ -8,7 +8,7 @@ use siskin_train::sweep::{Sweep, SweepRun};
 use std::process::Command;
 
 /// Writes the job script and gives it to sbatch.
-pub fn submit(sweep: &Sweep, waiting: &[&SweepRun], args: &Args) -> anyhow::Result<()> {
+pub(super) fn submit(sweep: &Sweep, waiting: &[&SweepRun], args: &Args) -> anyhow::Result<()> {
     let script = script(sweep, waiting, args)?;
     let path = write_job(sweep, "sbatch", &script)?;
     if args.dry_run {
@@ -23,10 +23,10 @@ pub fn submit(sweep: &Sweep, waiting: &[&SweepRun], args: &Args) -> anyhow::Resu
     let out = sbatch.arg(&path).output().context(
         "cannot start sbatch. Is this a machine of a Slurm cluster? --dry-run writes the job without submitting it",
     )?;
-    let (said, told) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    let job = said.trim().split(';').next().unwrap_or_default();
+    let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    let job = stdout.trim().split(';').next().unwrap_or_default();
     // With --wait its exit code is that of the worst run: `siskin sweep status` tells of those.
-    anyhow::ensure!(!job.is_empty(), "sbatch refused the job: {}", told.trim());
+    anyhow::ensure!(!job.is_empty(), "sbatch refused the job: {}", stderr.trim());
     say!("Slurm job {job}: {} runs by {}.", waiting.len(), path.display());
     if !args.wait {
         say!(

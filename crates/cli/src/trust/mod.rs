@@ -30,7 +30,7 @@ Each row is of many tasks as `siskin adapt` makes them, with the rules that `sis
 `accuracy`; `covered` the share of queries whose set holds the truth; `strangers` and `members` the shares of
 queries of other classes and of the task's that are called none of these; `contradicted` the share of tasks whose examples
 contradict the model.")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
     /// Tasks of each shape
@@ -58,7 +58,7 @@ impl From<Part> for SplitName {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let run = args.model.open()?;
     let model = Model::open(&args.model.path.display().to_string())?;
     let bench = Bench { run: &run, model: &model, split: args.classes.into() };

@@ -4,7 +4,7 @@ use siskin_adapt::{Answer, TaskCalibration};
 
 /// Sums over queries and tasks.
 #[derive(Default, Clone)]
-pub struct Tally {
+pub(super) struct Tally {
     queries: f64,
     right: f64,
     /// Sum of the largest probabilities.
@@ -22,11 +22,11 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub const HEADER: &str =
+    pub(super) const HEADER: &str =
         "accuracy  sure  left out  covered  size  strangers  members  contradicted  other kind";
 
     /// Of answers that never are none of these.
-    pub fn of(answers: &[Answer], truth: &[usize]) -> Tally {
+    pub(super) fn of(answers: &[Answer], truth: &[usize]) -> Tally {
         let mut tally = Tally { queries: truth.len() as f64, ..Tally::default() };
         for (answer, &truth) in answers.iter().zip(truth) {
             tally.right += f64::from(answer.label == truth);
@@ -38,7 +38,7 @@ impl Tally {
     }
 
     /// Adds the answers to members and to strangers.
-    pub fn none_of_these(&mut self, members: &[Answer], strangers: &[Answer]) {
+    pub(super) fn none_of_these(&mut self, members: &[Answer], strangers: &[Answer]) {
         let none = |answers: &[Answer]| answers.iter().filter(|answer| answer.none_of_these).count() as f64;
         self.members_turned_away += none(members);
         self.strangers += strangers.len() as f64;
@@ -46,7 +46,7 @@ impl Tally {
     }
 
     /// Adds a task.
-    pub fn task(&mut self, known: &TaskCalibration) {
+    pub(super) fn task(&mut self, known: &TaskCalibration) {
         self.tasks += 1.0;
         self.contradicted += f64::from(known.contradicted());
         self.other_kind += f64::from(known.other_kind);
@@ -57,7 +57,7 @@ impl Tally {
     }
 
     /// All of them.
-    pub fn sum(all: &[Tally]) -> Tally {
+    pub(super) fn sum(all: &[Tally]) -> Tally {
         let of = |f: fn(&Tally) -> f64| all.iter().map(f).sum::<f64>();
         Tally {
             queries: of(|t| t.queries),
@@ -77,7 +77,7 @@ impl Tally {
     }
 
     /// A row under [`Tally::HEADER`].
-    pub fn row(&self) -> String {
+    pub(super) fn row(&self) -> String {
         let share =
             |part: f64, of: f64| if of > 0.0 { format!("{:.1} %", 100.0 * part / of) } else { "-".into() };
         format!(

@@ -12,7 +12,7 @@ const CHOICE: usize = 10;
 const COUNTS: [(usize, usize); 7] = [(20, 20), (20, 1), (15, 15), (15, 1), (5, 5), (5, 1), (1, 1)];
 
 /// A line for each pair of numbers that the data have.
-pub fn print(bench: &Bench<'_>, tasks: usize) -> anyhow::Result<()> {
+pub(super) fn print(bench: &Bench<'_>, tasks: usize) -> anyhow::Result<()> {
     say!("two look-alike classes: queries of the first named the second, and the second the first");
     for (first, second) in COUNTS {
         let Some(found) = episodes(bench.run, bench.split, (CHOICE, first), (tasks, SEED))? else {

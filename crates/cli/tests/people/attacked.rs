@@ -1,8 +1,9 @@
 //! What attackers do to connections, bodies and the folder of tasks, and what honest clients notice of it.
 #![cfg(unix)]
 
-use crate::helpers::{drawing, siskin, text};
+use crate::drawings::drawing;
 use crate::server::{FORM, IMAGE, Server, form};
+use crate::support::{siskin, text};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -122,8 +123,8 @@ fn the_bound_on_tasks_is_exact() {
     let server = Server::start(&["--max-tasks", "3"], folder.path());
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let ask = || scope.spawn(|| server.ask("POST", "/v1/tasks", FORM, &form()).0);
-        let asked: Vec<_> = (0..16).map(|_| ask()).collect();
-        asked.into_iter().map(|thread| thread.join().unwrap()).collect()
+        let threads: Vec<_> = (0..16).map(|_| ask()).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(statuses.iter().filter(|s| **s == 201).count(), 3, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|s| **s == 409).count(), 13, "{statuses:?}");

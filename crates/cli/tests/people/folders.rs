@@ -1,6 +1,7 @@
 //! From folders of images, or files of vectors, to answers.
 
-use crate::helpers::{drawing, good, letters, run, siskin, text};
+use crate::drawings::{drawing, letters};
+use crate::support::{ok, run, siskin, text};
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
@@ -11,13 +12,13 @@ fn a_folder_becomes_a_task_and_a_task_names_new_drawings() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     letters(at);
-    let said = good(&["adapt", "letters"], at);
-    assert!(said.contains("4 classes, 7 examples") && said.contains("letters.task"), "{said}");
-    assert!(said.contains("rest on the model's validation classes"), "{said}");
+    let stdout = ok(&["adapt", "letters"], at);
+    assert!(stdout.contains("4 classes, 7 examples") && stdout.contains("letters.task"), "{stdout}");
+    assert!(stdout.contains("rest on the model's validation classes"), "{stdout}");
 
     // Never none of these: who is whom is asked, not whether a drawing is strange.
-    let asked = ["predict", "letters.task", "new", "--format", "jsonl", "--explain", "2", "--abstain", "0"];
-    let lines = good(&asked, at);
+    let predict = ["predict", "letters.task", "new", "--format", "jsonl", "--explain", "2", "--abstain", "0"];
+    let lines = ok(&predict, at);
     let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows.len(), 5);
     for row in &rows {
@@ -35,9 +36,9 @@ fn a_folder_becomes_a_task_and_a_task_names_new_drawings() {
         );
     }
 
-    let table = good(&["predict", "letters.task", "new", "--explain"], at);
+    let table = ok(&["predict", "letters.task", "new", "--explain"], at);
     assert!(table.contains("error: the content is no image") && table.contains("kernel "), "{table}");
-    let csv = good(
+    let csv = ok(
         &["predict", "letters.task", "new/ring.pgm", "new/broken.png", "--format", "csv", "--abstain", "0"],
         at,
     );
@@ -62,7 +63,7 @@ fn mistakes_are_answered_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     letters(at);
-    good(&["adapt", "letters", "--out", "t.task"], at);
+    ok(&["adapt", "letters", "--out", "t.task"], at);
     let whole = std::fs::read(at.join("t.task")).unwrap();
     std::fs::write(at.join("cut.task"), &whole[..whole.len() - 9]).unwrap();
     std::fs::create_dir_all(at.join("one/only")).unwrap();
@@ -92,14 +93,14 @@ fn mistakes_are_answered_with_what_to_do() {
         assert!(!output.status.success(), "{args:?} should fail");
         assert!(text(&output.stderr).contains(says), "{args:?}: {}", text(&output.stderr));
     }
-    let skipped = good(&["adapt", "hole", "--on-bad-image", "skip"], at);
+    let skipped = ok(&["adapt", "hole", "--on-bad-image", "skip"], at);
     assert!(
         skipped.contains("left out: ") && skipped.contains("hole/nothing: no image of a class"),
         "{skipped}"
     );
-    assert!(good(&["adapt", "letters", "--out", "t.task"], at).contains("Replaced: t.task"));
-    assert!(good(&["doctor"], at).contains("all right"));
-    assert!(good(&["completions", "bash"], at).contains("_siskin"));
+    assert!(ok(&["adapt", "letters", "--out", "t.task"], at).contains("Replaced: t.task"));
+    assert!(ok(&["doctor"], at).contains("all right"));
+    assert!(ok(&["completions", "bash"], at).contains("_siskin"));
 }
 
 /// A .npy file.
@@ -122,11 +123,11 @@ fn vectors_are_answered_row_by_row_and_bad_ones_stay_rows() {
     let x: Vec<f32> = (0..20).flat_map(|i| [(i % 2) as f32, (i % 3) as f32 / 9.0, 1.0]).collect();
     floats(&at.join("x.npy"), 3, &x);
     npy(&at.join("labels.npy"), "|u1", "(20,)", &[0, 1].repeat(10));
-    let said = good(&["adapt", "x.npy"], at);
-    assert!(said.contains("Next: siskin predict x.task VECTORS.npy"), "{said}");
+    let stdout = ok(&["adapt", "x.npy"], at);
+    assert!(stdout.contains("Next: siskin predict x.task VECTORS.npy"), "{stdout}");
     floats(&at.join("q.npy"), 3, &[0.0, 0.1, 1.0, f32::NAN, 0.1, 1.0, 1.0, 0.1, 1.0]);
     floats(&at.join("wide.npy"), 5, &[0.0; 10]);
-    let lines = good(&["predict", "x.task", "wide.npy", "q.npy", "--format", "jsonl", "--abstain", "0"], at);
+    let lines = ok(&["predict", "x.task", "wide.npy", "q.npy", "--format", "jsonl", "--abstain", "0"], at);
     let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows[0]["error"].as_str().unwrap().contains("have 5 numbers, those of the task 3"), "{lines}");
     assert!(rows[2]["error"].as_str().unwrap().contains("not finite"), "{lines}");

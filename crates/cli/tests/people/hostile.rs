@@ -1,8 +1,9 @@
 //! What must not bring the program down: small files that claim many pixels, and requests that nobody knows.
 #![cfg(unix)]
 
-use crate::helpers::{bounded, drawing, text};
+use crate::drawings::drawing;
 use crate::server::{FORM, IMAGE, Server, form};
+use crate::support::{bounded, text};
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -1,7 +1,8 @@
 //! Photos given to a model of drawings: a loud warning, everywhere.
 
-use crate::helpers::{drawing, good, letters, run, text};
+use crate::drawings::{drawing, letters};
 use crate::server::{FORM, IMAGE, Server, form};
+use crate::support::{ok, run, text};
 
 /// A photo, as far as its statistics go: colours and grey levels all over, as a portable pixel map.
 fn photo(kind: u32) -> Vec<u8> {
@@ -40,7 +41,7 @@ fn photos_are_met_with_a_warning_and_drawings_are_not() {
     assert_eq!(once.matches("WARNING").count(), 1, "{once}");
     assert!(once.contains("4 of 5 images look like photos"), "{once}");
     // Programs read the rows; the warning is not among them.
-    assert!(!good(&["predict", "letters.task", "pets", "--format", "jsonl"], at).contains("WARNING"));
+    assert!(!ok(&["predict", "letters.task", "pets", "--format", "jsonl"], at).contains("WARNING"));
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn the_server_says_so_with_the_task_and_with_the_answer() {
     let (status, task) = server.json("POST", "/v1/tasks", FORM, &form());
     assert_eq!((status, task["warnings"].as_array().map(Vec::len)), (201, Some(0)), "{task}");
     let predict = format!("/v1/tasks/{}/predict", task["id"].as_str().unwrap());
-    let asked = |image: &[u8]| server.json("POST", &predict, IMAGE, image).1["warnings"].clone();
-    assert!(asked(&photo(2))[0].as_str().unwrap().contains(WARNING));
-    assert_eq!(asked(drawing(1, 0).as_bytes()).as_array().map(Vec::len), Some(0));
+    let warnings = |image: &[u8]| server.json("POST", &predict, IMAGE, image).1["warnings"].clone();
+    assert!(warnings(&photo(2))[0].as_str().unwrap().contains(WARNING));
+    assert_eq!(warnings(drawing(1, 0).as_bytes()).as_array().map(Vec::len), Some(0));
 }

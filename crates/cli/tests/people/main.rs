@@ -1,11 +1,13 @@
 //! `siskin adapt`, `predict` and `serve` as a person or a program meets them, with the embedded model.
 
 mod attacked;
+mod drawings;
 mod folders;
-mod helpers;
 mod hostile;
 mod kinds;
 mod networks;
 mod served;
 mod server;
+#[path = "../support/mod.rs"]
+mod support;
 mod traps;

@@ -1,7 +1,7 @@
 //! Other people's networks: added, tried, embedded with, adapted, asked and served. The networks are small and made here.
 
-use crate::helpers::{good, run, text};
 use crate::server::Server;
+use crate::support::{ok, run, text};
 use siskin_adapt::foreign::tiny;
 use std::path::Path;
 
@@ -25,9 +25,9 @@ fn photos(at: &Path) {
 fn refused(args: &[&str], at: &Path) -> String {
     let output = run(args, at);
     assert!(!output.status.success(), "{args:?}: {}", text(&output.stdout));
-    let said = text(&output.stderr);
-    assert!(said.starts_with("error: ") && said.trim_end().lines().count() == 1, "{args:?}: {said}");
-    said
+    let stdout = text(&output.stderr);
+    assert!(stdout.starts_with("error: ") && stdout.trim_end().lines().count() == 1, "{args:?}: {stdout}");
+    stdout
 }
 
 #[test]
@@ -37,43 +37,43 @@ fn a_network_is_added_and_everything_takes_it() {
     photos(at);
     std::fs::write(at.join("tiny.onnx"), tiny::network(Some(16))).unwrap();
     assert!(refused(&["adapt", "photos", "--model", "tiny.onnx"], at).contains("siskin model add"));
-    let said = good(&["model", "add", "tiny.onnx", "--name", "tiny", "--preset", "siglip"], at);
+    let stdout = ok(&["model", "add", "tiny.onnx", "--name", "tiny", "--preset", "siglip"], at);
     assert!(
-        said.contains("`x` [N, 3, 16, 16]: squashed") && said.contains("`features`: 8 numbers"),
-        "{said}"
+        stdout.contains("`x` [N, 3, 16, 16]: squashed") && stdout.contains("`features`: 8 numbers"),
+        "{stdout}"
     );
     // What was given is not needed any more.
     std::fs::remove_file(at.join("tiny.onnx")).unwrap();
     assert!(
-        good(&["model", "list"], at).contains("tiny  0.0 MB, images of 16 pixels, 8 features of `features`")
+        ok(&["model", "list"], at).contains("tiny  0.0 MB, images of 16 pixels, 8 features of `features`")
     );
-    assert!(good(&["model", "show", "tiny"], at).contains("(v / 255 - [0.5, 0.5, 0.5])"));
-    let tried = good(&["model", "try", "tiny", "photos", "--presets"], at);
+    assert!(ok(&["model", "show", "tiny"], at).contains("(v / 255 - [0.5, 0.5, 0.5])"));
+    let tried = ok(&["model", "try", "tiny", "photos", "--presets"], at);
     assert!(
         tried.contains("12 of 12 nearest images lie in the same folder") && tried.contains("dinov2"),
         "{tried}"
     );
 
-    good(&["embed", "tiny", "photos", "--out", "v.safetensors", "--unit"], at);
-    let again = good(&["--threads", "1", "embed", "tiny", "photos", "--out", "w.safetensors", "--unit"], at);
+    ok(&["embed", "tiny", "photos", "--out", "v.safetensors", "--unit"], at);
+    let again = ok(&["--threads", "1", "embed", "tiny", "photos", "--out", "w.safetensors", "--unit"], at);
     assert!(again.contains("12 vectors of 8 numbers (12 from the cache), 3 folders"), "{again}");
     let bytes = |name: &str| std::fs::read(at.join(name)).unwrap();
     assert_eq!(bytes("v.safetensors"), bytes("w.safetensors"));
 
-    good(&["adapt", "photos", "--model", "tiny"], at);
-    let answers = good(&["predict", "photos.task", "new", "--format", "jsonl"], at);
+    ok(&["adapt", "photos", "--model", "tiny"], at);
+    let answers = ok(&["predict", "photos.task", "new", "--format", "jsonl"], at);
     for line in answers.lines() {
         let answer: serde_json::Value = serde_json::from_str(line).unwrap();
         let path = answer["path"].as_str().unwrap();
         assert_eq!(path, format!("new/{}.ppm", answer["label"].as_str().unwrap()), "{line}");
     }
     assert_eq!(answers.lines().count(), 3);
-    assert_eq!(good(&["--threads", "1", "predict", "photos.task", "new", "--format", "jsonl"], at), answers);
+    assert_eq!(ok(&["--threads", "1", "predict", "photos.task", "new", "--format", "jsonl"], at), answers);
 
     let server = Server::start(&["--model", "tiny"], at);
     assert_eq!(server.json("GET", "/v1/models", "", b"").1["models"][0]["name"], "tiny");
     drop(server);
-    good(&["model", "remove", "tiny"], at);
+    ok(&["model", "remove", "tiny"], at);
     let gone = text(&run(&["predict", "photos.task", "new"], at).stderr);
     assert!(gone.contains("error: ") && gone.contains("Name it with --model"), "{gone}");
 }
@@ -101,11 +101,11 @@ fn files_that_are_no_networks_get_one_sentence() {
     for (name, bytes, why) in cases {
         let file = format!("{name}.onnx");
         std::fs::write(at.join(&file), bytes).unwrap();
-        let said = refused(&["model", "add", &file, "--name", name], at);
-        assert!(said.contains(why) && said.contains(&file), "{said}");
+        let stdout = refused(&["model", "add", &file, "--name", name], at);
+        assert!(stdout.contains(why) && stdout.contains(&file), "{stdout}");
     }
     assert!(refused(&["model", "add", "none.onnx", "--name", "n"], at).contains("none.onnx"));
-    assert!(good(&["model", "list"], at).contains("none yet"));
+    assert!(ok(&["model", "list"], at).contains("none yet"));
     std::fs::write(at.join("good.onnx"), good_bytes).unwrap();
     assert!(refused(&["model", "add", "good.onnx", "--name", "../up"], at).contains("a name has"));
     assert!(
@@ -134,7 +134,7 @@ fn a_head_is_trained_on_a_frozen_network() {
     let splits = serde_json::json!({"train": classes[..4], "val": classes[4..11], "test": classes[11..]});
     std::fs::write(at.join("many/splits.json"), splits.to_string()).unwrap();
     std::fs::write(at.join("tiny.onnx"), tiny::network(Some(16))).unwrap();
-    good(&["model", "add", "tiny.onnx", "--name", "tiny", "--preset", "siglip"], at);
+    ok(&["model", "add", "tiny.onnx", "--name", "tiny", "--preset", "siglip"], at);
     let config = "[data]\ntrain = \"many\"\n[backbone]\nnetwork = \"tiny\"\nrank = 2\n[episode]\nway = 2\nshot = 2\nquery = 2\n\
         [train]\nvalidate_episodes = 4\n[test]\nway = 2\nshot = 2\nquery = 2\ngroups = 1\nepisodes = 5\n\
         [cdkt]\nkernel = \"rbf\"\nscalars = \"log\"\nobjective = \"predictive\"\ninference = \"joint\"\ntest_inference = \"joint\"\n\
@@ -142,15 +142,15 @@ fn a_head_is_trained_on_a_frozen_network() {
         [[phase]]\nname = \"layer\"\ntrain = { episodes = 6, validate_every = 3 }\n\
         [[phase]]\nname = \"scalars\"\nkind = \"fit-scalars\"\nfit = { episodes = 6 }\n";
     std::fs::write(at.join("head.toml"), config).unwrap();
-    good(&["train", "head.toml", "--out", "run"], at);
+    ok(&["train", "head.toml", "--out", "run"], at);
     let again = ["--threads", "1", "train", "head.toml", "--out", "again"];
-    good(&again, at);
+    ok(&again, at);
     let best = |run: &str| std::fs::read(at.join(run).join("best.safetensors")).unwrap();
     assert_eq!(best("run"), best("again"), "vectors from the cache, on one thread: the same bytes");
 
-    let by_run = good(&["test", "run"], at);
+    let by_run = ok(&["test", "run"], at);
     assert!(by_run.contains("2-way 2-shot") && by_run.contains("5 episodes"), "{by_run}");
-    assert!(good(&["calibrate", "run"], at).contains("tuned (T = "));
+    assert!(ok(&["calibrate", "run"], at).contains("tuned (T = "));
     let few = [
         "--set",
         "test.groups=1",
@@ -161,11 +161,11 @@ fn a_head_is_trained_on_a_frozen_network() {
         "--set",
         "test.query=2",
     ];
-    let untrained = good(&[&["test", "tiny", "--data", "many"][..], &few].concat(), at);
+    let untrained = ok(&[&["test", "tiny", "--data", "many"][..], &few].concat(), at);
     assert!(untrained.contains("model after 0 training episodes"), "{untrained}");
 
-    good(&["export", "run", "--out", "head.safetensors"], at);
-    let by_file = good(
+    ok(&["export", "run", "--out", "head.safetensors"], at);
+    let by_file = ok(
         &[
             "test",
             "head.safetensors",
@@ -183,14 +183,14 @@ fn a_head_is_trained_on_a_frozen_network() {
         at,
     );
     assert_eq!(by_file.lines().nth(1), by_run.lines().nth(1), "{by_file}");
-    good(&["adapt", "photos", "--model", "head.safetensors"], at);
-    assert_eq!(good(&["predict", "photos.task", "new", "--format", "jsonl"], at).lines().count(), 3);
+    ok(&["adapt", "photos", "--model", "head.safetensors"], at);
+    assert_eq!(ok(&["predict", "photos.task", "new", "--format", "jsonl"], at).lines().count(), 3);
 
     let refused_key = |key: &str| refused(&["train", "head.toml", "--set", key, "--out", "no"], at);
     assert!(refused_key("backbone.rank=0").contains("nothing to move"));
     assert!(refused_key("data.augment=true").contains("data.augment has no effect beside backbone.network"));
     assert!(refused_key("backbone.network=other").contains("no model of this name"));
-    good(&["model", "remove", "tiny"], at);
+    ok(&["model", "remove", "tiny"], at);
     assert!(
         refused(&["adapt", "photos", "--model", "head.safetensors"], at).contains("stands on this network")
     );

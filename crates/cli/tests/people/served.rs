@@ -1,6 +1,6 @@
 //! What the server does for honest requests, and within which limits.
 
-use crate::helpers::drawing;
+use crate::drawings::drawing;
 use crate::server::{FORM, IMAGE, Server, form};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};

@@ -1,6 +1,7 @@
 //! A server of its own for each test, and requests to it.
 
-use crate::helpers::{drawing, siskin, text};
+use crate::drawings::drawing;
+use crate::support::{siskin, text};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,18 +9,18 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     pub address: String,
 }
 
 impl Server {
-    pub fn start(args: &[&str], at: &Path) -> Server {
+    pub(crate) fn start(args: &[&str], at: &Path) -> Server {
         Server::of(siskin(&[&["serve", "--port", "0", "--state", "state"], args].concat(), at))
     }
 
     /// A server that `command` starts.
-    pub fn of(mut command: Command) -> Server {
+    pub(crate) fn of(mut command: Command) -> Server {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = lines.find_map(|line| line.ok().filter(|l| l.contains("http://"))).unwrap();
@@ -29,17 +30,17 @@ impl Server {
 
     /// The number of its process.
     #[cfg(unix)]
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// How it ended by itself.
     #[cfg(unix)]
-    pub fn wait(&mut self) -> std::process::ExitStatus {
+    pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
         self.child.wait().unwrap()
     }
 
-    pub fn ask(&self, method: &str, path: &str, extra: &str, body: &[u8]) -> (u16, String) {
+    pub(crate) fn ask(&self, method: &str, path: &str, extra: &str, body: &[u8]) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
         let head = format!(
@@ -55,7 +56,7 @@ impl Server {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    pub fn json(&self, method: &str, path: &str, extra: &str, body: &[u8]) -> (u16, Value) {
+    pub(crate) fn json(&self, method: &str, path: &str, extra: &str, body: &[u8]) -> (u16, Value) {
         let (status, body) = self.ask(method, path, extra, body);
         (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
     }
@@ -69,7 +70,7 @@ impl Drop for Server {
 }
 
 /// Two labelled drawings of each of two classes as a form.
-pub fn form() -> Vec<u8> {
+pub(crate) fn form() -> Vec<u8> {
     let mut body = String::new();
     for (class, kind) in [("cross", 0), ("ring", 1)] {
         for shift in 0..2 {
@@ -84,5 +85,5 @@ pub fn form() -> Vec<u8> {
     (body + "--XX--\r\n").into_bytes()
 }
 
-pub const FORM: &str = "Content-Type: multipart/form-data; boundary=XX\r\n";
-pub const IMAGE: &str = "Content-Type: image/x-portable-graymap\r\n";
+pub(crate) const FORM: &str = "Content-Type: multipart/form-data; boundary=XX\r\n";
+pub(crate) const IMAGE: &str = "Content-Type: image/x-portable-graymap\r\n";

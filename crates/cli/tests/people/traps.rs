@@ -1,6 +1,7 @@
 //! What would go wrong in silence: options without effect, other data under the same name, steps that run away.
 
-use crate::helpers::{drawing, good, run, text};
+use crate::drawings::drawing;
+use crate::support::{ok, run, text};
 use std::path::Path;
 
 /// Six classes of four drawings, a split of them, and a small training on them.
@@ -35,8 +36,8 @@ query = 2
 /// The command must fail and say this.
 fn refused(args: &[&str], at: &Path, says: &str) {
     let output = run(args, at);
-    let told = text(&output.stderr);
-    assert!(!output.status.success() && told.contains(says), "{args:?}: {told}");
+    let stdout = text(&output.stderr);
+    assert!(!output.status.success() && stdout.contains(says), "{args:?}: {stdout}");
 }
 
 #[test]
@@ -44,11 +45,11 @@ fn other_data_under_the_same_name_are_noticed_by_every_command() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     prepared(at);
-    good(&["train", "small.toml", "--out", "run"], at);
+    ok(&["train", "small.toml", "--out", "run"], at);
     let commands: [&[&str]; 3] =
         [&["test", "run"], &["calibrate", "run"], &["export", "run", "--out", "model.safetensors"]];
-    good(commands[0], at);
-    good(commands[1], at);
+    ok(commands[0], at);
+    ok(commands[1], at);
     // One image of a test class becomes another.
     std::fs::write(at.join("drawings/c4/0.pgm"), drawing(2, 9)).unwrap();
     for command in commands {
@@ -97,8 +98,11 @@ fn particles_that_run_away_are_an_error_in_training_and_at_test() {
         let set = set.iter().flat_map(|set| ["--set", set]);
         let args: Vec<&str> = ["train", "small.toml", "--out", method].into_iter().chain(set).collect();
         // Two skipped steps are told, three in a row stop a run.
-        let told = good(&args, at);
-        assert!(told.contains("2 steps were skipped because a gradient was not finite"), "{method}: {told}");
+        let stdout = ok(&args, at);
+        assert!(
+            stdout.contains("2 steps were skipped because a gradient was not finite"),
+            "{method}: {stdout}"
+        );
         refused(&["test", method], at, "not finite");
         let longer = [&args[..3], &["more"], &args[4..], &["--set", "train.episodes=3"]].concat();
         refused(&longer, at, "3 steps in a row gave a non-finite gradient");

@@ -74,7 +74,7 @@ pub(super) struct Tiles {
 
 impl Tiles {
     /// Only after [`available`] has said yes.
-    pub fn set_up() -> Self {
+    pub(super) fn set_up() -> Self {
         assert!(available(), "tiles are set up only where the CPU has them");
         let mut configuration =
             Configuration { palette: 1, start_row: 0, reserved: [0; 14], bytes: [0; 16], rows: [0; 16] };

@@ -11,7 +11,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    pub fn new(begin: Vec<usize>) -> Self {
+    pub(super) fn new(begin: Vec<usize>) -> Self {
         Self { furthest: begin.iter().copied().max().unwrap_or(0), begin }
     }
 }
@@ -24,7 +24,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub fn start(unit: Unit) -> Self {
+    pub(super) fn start(unit: Unit) -> Self {
         Self {
             unit,
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -37,7 +37,7 @@ impl Session {
         clippy::too_many_arguments,
         reason = "an inner kernel: slices and strides as the formula names them"
     )]
-    pub fn multiply(
+    pub(super) fn multiply(
         &self,
         a: &[u16],
         a_row: usize,

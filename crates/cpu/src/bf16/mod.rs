@@ -98,7 +98,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// The bf16 instructions of this CPU, the fastest first.
-    pub fn hardware() -> Vec<Self> {
+    pub(crate) fn hardware() -> Vec<Self> {
         let mut units = Vec::new();
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if amx::available() {
@@ -132,12 +132,17 @@ impl Mixed {
     }
 
     /// Packs `weight` (`[c_out, c_in, k, k]`), filter n scaled by `scale[n]`, for the forward pass.
-    pub fn pack(&self, workspace: &Workspace, weight: &[f32], scale: Option<&[f32]>) -> Halves {
+    pub(crate) fn pack(&self, workspace: &Workspace, weight: &[f32], scale: Option<&[f32]>) -> Halves {
         self.place(workspace, self.input().filters(), weight, scale)
     }
 
     /// The same turned round, for the gradient with respect to the input.
-    pub fn pack_transposed(&self, workspace: &Workspace, weight: &[f32], scale: Option<&[f32]>) -> Halves {
+    pub(crate) fn pack_transposed(
+        &self,
+        workspace: &Workspace,
+        weight: &[f32],
+        scale: Option<&[f32]>,
+    ) -> Halves {
         self.place(workspace, self.spread().filters(), weight, scale)
     }
 
@@ -167,7 +172,7 @@ impl Mixed {
     }
 
     /// z = x * filters for a run of images.
-    pub fn forward(&self, workspace: &Workspace, filters: &[u16], x: &[f32], z: &mut [f32]) {
+    pub(crate) fn forward(&self, workspace: &Workspace, filters: &[u16], x: &[f32], z: &mut [f32]) {
         let (input, session) = (self.input(), Session::start(self.unit));
         for (x, z) in x.chunks_exact(self.x.len()).zip(z.chunks_exact_mut(self.z.len())) {
             let rows = input.rows(self.isa, workspace, x);
@@ -180,7 +185,7 @@ impl Mixed {
         clippy::too_many_arguments,
         reason = "an inner kernel: slices and strides as the formula names them"
     )]
-    pub fn backward(
+    pub(crate) fn backward(
         &self,
         workspace: &Workspace,
         transposed: &[u16],

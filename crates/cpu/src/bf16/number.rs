@@ -28,12 +28,12 @@ pub(crate) struct Halves {
 
 impl Halves {
     /// `len` numbers with unspecified (but initialised) contents.
-    pub fn take(workspace: &Workspace, len: usize) -> Self {
+    pub(crate) fn take(workspace: &Workspace, len: usize) -> Self {
         Self { buffer: workspace.take(len.div_ceil(2)), len }
     }
 
     /// The first `len` of them.
-    pub fn shortened(self, len: usize) -> Self {
+    pub(crate) fn shortened(self, len: usize) -> Self {
         Self { len: len.min(self.len), ..self }
     }
 }

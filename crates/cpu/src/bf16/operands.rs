@@ -32,7 +32,7 @@ fn blocks(n: usize) -> usize {
 }
 
 impl Input {
-    pub fn new(window: Window, x: Frame, z: Frame) -> Self {
+    pub(super) fn new(window: Window, x: Frame, z: Frame) -> Self {
         let patches = x.lanes < GROUP || window.stride > 1;
         let cols = if patches { z.w } else { x.w + 2 * window.padding };
         let depth = blocks(if patches { window.depth(x.lanes) } else { x.lanes });
@@ -40,12 +40,12 @@ impl Input {
     }
 
     /// Output pixels, those past the end of a row included.
-    pub fn pixels(&self) -> usize {
+    pub(super) fn pixels(&self) -> usize {
         self.z.h * self.cols
     }
 
     /// How many pixels on each tap reads: one entry for patches.
-    pub fn taps(&self) -> Vec<usize> {
+    pub(super) fn taps(&self) -> Vec<usize> {
         if self.patches { vec![0] } else { taps(self.window.kernel, self.cols) }
     }
 
@@ -55,7 +55,7 @@ impl Input {
     }
 
     /// `[pixels, depth]`: rows of the forward pass.
-    pub fn rows(&self, isa: Isa, workspace: &Workspace, image: &[f32]) -> Halves {
+    pub(super) fn rows(&self, isa: Isa, workspace: &Workspace, image: &[f32]) -> Halves {
         let Self { window, x, z, cols, depth, .. } = *self;
         let lanes = x.lanes;
         if self.patches {
@@ -70,20 +70,20 @@ impl Input {
     }
 
     /// `[depth, pixels]` and the number of pixels: the same turned round, for the filters' gradient.
-    pub fn planes(&self, isa: Isa, workspace: &Workspace, image: &[f32]) -> (Halves, usize) {
+    pub(super) fn planes(&self, isa: Isa, workspace: &Workspace, image: &[f32]) -> (Halves, usize) {
         let rows = self.rows(isa, workspace, image);
         (transposed(isa, workspace, &rows, self.depth), self.stored())
     }
 
     /// Pairs of pixels of dz, `[pixels / 2, width, 2]`: the right operand of the filters' gradient.
-    pub fn pairs(&self, isa: Isa, workspace: &Workspace, dz: &[f32]) -> Halves {
+    pub(super) fn pairs(&self, isa: Isa, workspace: &Workspace, dz: &[f32]) -> Halves {
         let (z, depth) = (self.z, blocks(self.z.lanes));
         let lay = lay(dz, z, depth, 0, self.cols, 1);
         pairs(isa, workspace, &lay.rounded(isa, workspace, blocks(self.pixels())), depth)
     }
 
     /// How the forward pass wants the filters.
-    pub fn filters(&self) -> FilterOrder {
+    pub(super) fn filters(&self) -> FilterOrder {
         let width = blocks(self.z.lanes);
         let taps = self.taps().len();
         let deep = if self.patches { self.x.lanes } else { self.depth };
@@ -116,15 +116,15 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    pub fn new(window: Window, x: Frame, z: Frame) -> Self {
+    pub(super) fn new(window: Window, x: Frame, z: Frame) -> Self {
         Self { window, x, z, cols: x.w + window.kernel - 1, depth: blocks(z.lanes) }
     }
 
-    pub fn taps(&self) -> Vec<usize> {
+    pub(super) fn taps(&self) -> Vec<usize> {
         taps(self.window.kernel, self.cols)
     }
 
-    pub fn rows(&self, isa: Isa, workspace: &Workspace, dz: &[f32]) -> Halves {
+    pub(super) fn rows(&self, isa: Isa, workspace: &Workspace, dz: &[f32]) -> Halves {
         let Window { kernel, stride, padding } = self.window;
         let around = kernel - 1 - padding;
         let reach = self.taps().last().map_or(0, |tap| blocks(*tap));
@@ -133,7 +133,7 @@ impl Spread {
     }
 
     /// How this gradient wants the filters.
-    pub fn filters(&self) -> FilterOrder {
+    pub(super) fn filters(&self) -> FilterOrder {
         let (taps, width) = (self.window.kernel.pow(2), blocks(self.x.lanes));
         FilterOrder { rows: taps * self.depth, width, n: width, k: 1, tap: self.depth * width, turned: true }
     }

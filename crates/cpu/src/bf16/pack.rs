@@ -26,7 +26,7 @@ pub(super) struct Lay<'a> {
 
 impl Lay<'_> {
     /// Rounds the pixels to their places among `pixels`; all else is zero.
-    pub fn rounded(self, isa: Isa, workspace: &Workspace, pixels: usize) -> Halves {
+    pub(super) fn rounded(self, isa: Isa, workspace: &Workspace, pixels: usize) -> Halves {
         let mut out = Halves::take(workspace, pixels * self.depth);
         isa.run(Rounded { lay: self, to: &mut out });
         out
@@ -177,10 +177,10 @@ pub(super) struct Patches<'a> {
 
 impl Patches<'_> {
     /// Numbers an image must have more than its frame.
-    pub const SPARE: usize = RUN;
+    pub(super) const SPARE: usize = RUN;
 
     /// All patches among `pixels`; all else is zero.
-    pub fn copied(self, isa: Isa, workspace: &Workspace, pixels: usize) -> Halves {
+    pub(super) fn copied(self, isa: Isa, workspace: &Workspace, pixels: usize) -> Halves {
         let len = pixels * self.depth;
         let mut out = Halves::take(workspace, len + RUN);
         isa.run(Copied { patches: self, to: &mut out });

@@ -5,28 +5,28 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use siskin_cpu::{BlockSpec, ConvSpec};
 
-pub fn stream(seed: u64) -> ChaCha8Rng {
+pub(crate) fn stream(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
 /// Numbers uniform on [-size, size].
-pub fn numbers(rng: &mut ChaCha8Rng, n: usize, size: f32) -> Vec<f32> {
+pub(crate) fn numbers(rng: &mut ChaCha8Rng, n: usize, size: f32) -> Vec<f32> {
     (0..n).map(|_| rng.random_range(-size..size)).collect()
 }
 
-pub fn wide(x: &[f32]) -> Vec<f64> {
+pub(crate) fn wide(x: &[f32]) -> Vec<f64> {
     x.iter().map(|&x| f64::from(x)).collect()
 }
 
 /// Largest difference, relative to the largest value of the twin.
-pub fn distance(found: &[f32], twin: &[f64]) -> f64 {
+pub(crate) fn distance(found: &[f32], twin: &[f64]) -> f64 {
     assert_eq!(found.len(), twin.len());
     assert!(found.iter().all(|x| x.is_finite()), "not a finite number");
     let size = twin.iter().fold(1e-30_f64, |m, x| m.max(x.abs()));
     found.iter().zip(twin).fold(0.0_f64, |m, (f, t)| m.max((f64::from(*f) - t).abs())) / size
 }
 
-pub fn assert_close(what: &str, found: &[f32], twin: &[f64], tolerance: f64) {
+pub(crate) fn assert_close(what: &str, found: &[f32], twin: &[f64], tolerance: f64) {
     let d = distance(found, twin);
     assert!(d <= tolerance, "{what}: relative distance {d:e} > {tolerance:e}");
 }
@@ -64,12 +64,12 @@ fn visit(s: &ConvSpec, [n, h, w]: [usize; 3], mut f: impl FnMut(usize, usize, us
     }
 }
 
-pub fn out_len(s: &ConvSpec, [n, h, w]: [usize; 3]) -> usize {
+pub(crate) fn out_len(s: &ConvSpec, [n, h, w]: [usize; 3]) -> usize {
     let side = |x: usize| (x + 2 * s.padding - s.kernel) / s.stride + 1;
     n * s.c_out * side(h) * side(w)
 }
 
-pub fn conv(s: &ConvSpec, weight: &[f64], bias: &[f64], x: &[f64], shape: [usize; 3]) -> Vec<f64> {
+pub(crate) fn conv(s: &ConvSpec, weight: &[f64], bias: &[f64], x: &[f64], shape: [usize; 3]) -> Vec<f64> {
     let mut out = vec![0.0; out_len(s, shape)];
     let area = out.len() / shape[0] / s.c_out;
     for (i, out) in out.iter_mut().enumerate() {
@@ -80,7 +80,7 @@ pub fn conv(s: &ConvSpec, weight: &[f64], bias: &[f64], x: &[f64], shape: [usize
 }
 
 /// dweight, dbias, dx.
-pub fn conv_backward(
+pub(crate) fn conv_backward(
     s: &ConvSpec,
     weight: &[f64],
     x: &[f64],
@@ -101,7 +101,7 @@ pub fn conv_backward(
 
 /// A block's parameters.
 #[derive(Clone)]
-pub struct Params {
+pub(crate) struct Params {
     pub weight: Vec<f32>,
     pub bias: Vec<f32>,
     pub gamma: Vec<f32>,
@@ -109,7 +109,7 @@ pub struct Params {
 }
 
 impl Params {
-    pub fn new(rng: &mut ChaCha8Rng, s: &BlockSpec) -> Self {
+    pub(crate) fn new(rng: &mut ChaCha8Rng, s: &BlockSpec) -> Self {
         let size = (6.0 / (9 * s.c_out) as f32).sqrt();
         let mut gamma = numbers(rng, s.c_out, 0.5);
         // Both signs of gamma: the sign decides which pixel of a pool is the largest.
@@ -124,18 +124,18 @@ impl Params {
         }
     }
 
-    pub fn borrow(&self) -> siskin_cpu::BlockParams<'_> {
+    pub(crate) fn borrow(&self) -> siskin_cpu::BlockParams<'_> {
         let Self { weight, bias, gamma, beta } = self;
         siskin_cpu::BlockParams { weight, bias, gamma, beta }
     }
 }
 
-pub fn conv_spec(s: &BlockSpec) -> ConvSpec {
+pub(crate) fn conv_spec(s: &BlockSpec) -> ConvSpec {
     ConvSpec { c_in: s.c_in, c_out: s.c_out, kernel: 3, stride: 1, padding: s.padding }
 }
 
 /// All of a block's forward pass, kept for its backward pass.
-pub struct Forward {
+pub(crate) struct Forward {
     pub y: Vec<f64>,
     pub mean: Vec<f64>,
     /// Biased.
@@ -147,7 +147,7 @@ pub struct Forward {
 }
 
 /// `given`: statistics to normalise by; `None` takes those of the batch.
-pub fn block(
+pub(crate) fn block(
     s: &BlockSpec,
     p: &Params,
     x: &[f64],
@@ -194,14 +194,14 @@ pub fn block(
     Forward { y, mean, var, zhat, source, z_shape: [zh, zw] }
 }
 
-pub struct Grads {
+pub(crate) struct Grads {
     pub weight: Vec<f64>,
     pub gamma: Vec<f64>,
     pub beta: Vec<f64>,
     pub x: Vec<f64>,
 }
 
-pub fn block_backward(
+pub(crate) fn block_backward(
     s: &BlockSpec,
     p: &Params,
     x: &[f64],

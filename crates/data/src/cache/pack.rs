@@ -77,7 +77,7 @@ pub(crate) struct PackWriter {
 
 impl PackWriter {
     /// Begins a pack in `folder`.
-    pub fn new(folder: &Path) -> Result<Self> {
+    pub(crate) fn new(folder: &Path) -> Result<Self> {
         let draft =
             Draft::create(folder, false).map_err(|source| Error::io("create a file in", folder, source))?;
         let mut file = BufWriter::with_capacity(1 << 20, draft);
@@ -86,7 +86,7 @@ impl PackWriter {
     }
 
     /// Adds an image.
-    pub fn push(&mut self, image: &Image, hash: blake3::Hash) -> Result<Stored> {
+    pub(crate) fn push(&mut self, image: &Image, hash: blake3::Hash) -> Result<Stored> {
         self.write(&image.pixels)?;
         let offset = self.end;
         self.end += image.pixels.len() as u64;
@@ -99,7 +99,7 @@ impl PackWriter {
     }
 
     /// Writes index and header, and moves the pack to `<folder>/<key>.pack`, with the key of its content.
-    pub fn finish(mut self, classes: Vec<StoredClass>) -> Result<String> {
+    pub(crate) fn finish(mut self, classes: Vec<StoredClass>) -> Result<String> {
         let mut index = Index::default();
         for (name, domain, images) in classes {
             index.classes.push(IndexClass { name, domain, images: images.len() });
@@ -226,7 +226,7 @@ pub(crate) struct Mapped {
 
 impl Mapped {
     /// The pixels of an image, or the fact that they are not those that were written.
-    pub fn pixels(&self, entry: &Entry) -> Result<&[u8]> {
+    pub(crate) fn pixels(&self, entry: &Entry) -> Result<&[u8]> {
         let pixels = &self.map[entry.offset..entry.offset + entry.bytes()];
         if !self.checked[entry.stored].load(Ordering::Relaxed) {
             if checksum(pixels) != self.sums[entry.stored] {

@@ -136,7 +136,7 @@ pub(crate) struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    pub fn new(tree: &'a Tree) -> Self {
+    pub(crate) fn new(tree: &'a Tree) -> Self {
         let mut by_name: HashMap<&str, Vec<&str>> = HashMap::new();
         for file in &tree.files {
             let name = file.path.rsplit('/').next().unwrap_or(&file.path);
@@ -146,7 +146,12 @@ impl<'a> Finder<'a> {
     }
 
     /// The path within the tree, or what to say of entry `line` of `list`.
-    pub fn find(&self, listed: &str, list: &str, line: usize) -> std::result::Result<&'a str, BadFile> {
+    pub(crate) fn find(
+        &self,
+        listed: &str,
+        list: &str,
+        line: usize,
+    ) -> std::result::Result<&'a str, BadFile> {
         let parts: Vec<&str> =
             listed.split(['/', '\\']).rev().filter(|p| !p.is_empty() && *p != ".").collect();
         let candidates = parts.first().and_then(|name| self.by_name.get(name)).map_or(&[][..], Vec::as_slice);

@@ -24,7 +24,7 @@ pub(crate) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    pub fn new(dataset: &'a str, classes: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn new(dataset: &'a str, classes: impl Iterator<Item = &'a str>) -> Self {
         Known { dataset, index: classes.enumerate().map(|(i, name)| (name, i)).collect() }
     }
 }

@@ -1,4 +1,4 @@
-//! What a fit costs, told before it is paid.
+//! What a fit costs, known before it starts.
 
 use super::Likelihood;
 use crate::{Error, Result};
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_fits_pass_and_large_ones_are_told_their_price() {
+    fn small_fits_pass_and_large_ones_are_refused_with_their_size() {
         let check = |points, classes| check_cost(points, classes, Likelihood::LogisticSoftmax);
         assert!(check(1_000, 10).is_ok() && check(150, 150).is_ok());
         let error = check(600, 300).unwrap_err().to_string();

@@ -16,9 +16,9 @@
 mod adapted;
 mod cost;
 mod inducing;
+mod inference;
 mod inputs;
 mod learn;
-mod posterior;
 mod progress;
 mod sets;
 mod store;
@@ -26,7 +26,7 @@ mod suggest;
 
 use crate::hyper::Hyper;
 use crate::kernels::Kernel;
-use crate::objective::LeaveOneOut;
+use crate::left_out::LeaveOneOut;
 use crate::posterior::{Latent, entropy};
 use crate::quadrature::Resolution;
 use crate::{Error, Result};
@@ -284,8 +284,7 @@ impl GpClassifier {
         let (kernel, mut learned) = learn(self, kernel, points, &order)?;
         let few = points.few(&order, self.learn_points);
         let hyper = Hyper { kernel, mean: learned.prior_mean, tau: learned.tau };
-        let guess = posterior::Guess { x: &few.x, y: &few.y };
-        let adapted = posterior::adapted(self, &hyper, learned.noise, (&x, y, classes), Some(guess))?;
+        let adapted = inference::adapted(self, &hyper, learned.noise, points, Some(few.points()))?;
         let posterior = adapted.posterior();
         (learned.bound, learned.posterior_converged) = (posterior.bound, posterior.converged);
         let by = Knowledge::All { x, y: y.to_vec(), adapted: Box::new(adapted) };
@@ -301,7 +300,7 @@ impl GpClassifier {
             Some(0) => Ok(None),
             None if rows <= Self::EXACT_ROWS || !self.searches() => Ok(None),
             Some(_) if !self.searches() => Err(Error::NoInducing),
-            asked => Sizes::new(asked, rows, x.ncols(), classes).map(Some),
+            wished => Sizes::new(wished, rows, x.ncols(), classes).map(Some),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::learn::HeldOut;
 use crate::Result;
-use crate::objective::{LeaveOneOut, leave_one_out_of};
+use crate::left_out::{LeaveOneOut, leave_one_out_of};
 use crate::posterior::Latent;
 use crate::quadrature::Resolution;
 

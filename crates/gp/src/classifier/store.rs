@@ -1,9 +1,9 @@
 //! Saving and loading: one safetensors file, arrays as tensors, everything else as JSON in its header.
 
 use super::inducing::{Inducing, Narrow};
+use super::inference::{adapted, restored};
 use super::inputs::{Standardiser, check_features, count_classes};
-use super::learn::HeldOut;
-use super::posterior::{adapted, restored};
+use super::learn::{HeldOut, Points};
 use super::{EvidenceBound, GpClassifier, Knowledge, Learned, Likelihood, Trained};
 use crate::gaussian::Sites;
 use crate::hyper::Hyper;
@@ -253,14 +253,15 @@ impl Reader<'_> {
         hyper.kernel.check(classes)?;
         let x = self.sized("x", y.len(), width)?;
         check_features(x.as_ref(), y.len())?;
+        let points = Points { x: &x, y: &y, classes };
         let adapted = if settings.likelihood == Likelihood::LogisticSoftmax {
             let sites = Sites {
                 b: self.sized("sites.b", y.len(), classes)?,
                 w: self.sized("sites.w", y.len(), classes)?,
             };
-            restored(hyper, (&x, &y, classes), &sites, learned.bound)?
+            restored(hyper, points, &sites, learned.bound)?
         } else {
-            adapted(settings, hyper, learned.noise, (&x, &y, classes), None)?
+            adapted(settings, hyper, learned.noise, points, None)?
         };
         Ok(Knowledge::All { x, y, adapted: Box::new(adapted) })
     }

@@ -38,7 +38,7 @@ pub struct Block {
 
 /// How many digits the variances of points with weak sites keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Digits {
+pub enum Digits {
     /// All of them.
     All,
     /// All but seven at worst, for a third of the cost where there are many points.
@@ -190,7 +190,7 @@ impl Block {
     }
 
     /// `P = Sigma K^{-1} = (I + K W)^{-1} = I - Sigma W`, [N, N].
-    pub fn p(&self, sigma: &Mat<f64>) -> Mat<f64> {
+    pub(crate) fn p(&self, sigma: &Mat<f64>) -> Mat<f64> {
         let (n, b_inverse) = (self.factor.s.len(), self.b_inverse());
         let mut p = Mat::zeros(n, n);
         for j in 0..n {

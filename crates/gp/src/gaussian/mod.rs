@@ -15,8 +15,7 @@ pub(crate) mod linalg;
 mod signed;
 mod sites;
 
-pub(crate) use block::Digits;
-pub use block::{Block, BlockAdjoint};
+pub use block::{Block, BlockAdjoint, Digits};
 pub(crate) use extrapolate::{History, squared_move};
 pub(crate) use factor::Factor;
 pub use signed::SignedBlock;

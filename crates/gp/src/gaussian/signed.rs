@@ -109,7 +109,7 @@ impl SignedBlock {
     }
 
     /// `R = (K + W^{-1})^{-1} = W - W Sigma W`, [N, N].
-    pub fn r(&self) -> Mat<f64> {
+    pub(crate) fn r(&self) -> Mat<f64> {
         let mut r = self.positive.r();
         let Some(Downdate { negative, sigma, u, .. }) = &self.downdate else { return r };
         // Where both sites are positive, R+ holds W+ - W+ Sigma+ W+ without cancellation.

@@ -134,6 +134,12 @@ impl LabelRegression {
         Gradient { value, dk, da, dtau: 0.0, residual: None }.times(-points * self.classes.len() as f64)
     }
 
+    /// The slope of `sum_c lml_c` in the noise variance.
+    pub(crate) fn slope_in_noise(&self) -> f64 {
+        let points = self.classes[0].alpha.len() as f64;
+        -points * self.classes.len() as f64 * self.loss_gradient().dnoise
+    }
+
     /// Latent mean `m = a* + k*' alpha` and variance `k** - |L^-1 k*|^2` at Q new points; the target's variance is larger by the noise.
     pub fn latent(&self, query: &Query) -> Result<Latent> {
         let (n, c, q) = (self.classes[0].alpha.len(), self.classes.len(), query.points());

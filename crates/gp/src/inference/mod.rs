@@ -2,33 +2,38 @@
 //!
 //! | way | likelihood | what it finds |
 //! | --- | --- | --- |
-//! | [`mean_field`] | logistic-softmax | the paper's mean field and its exact and collapsed kin |
-//! | [`mod@natural`] | logistic-softmax | the best Gaussian, by natural gradients |
-//! | [`gibbs`] | logistic-softmax, one-vs-each | samples |
-//! | [`laplace`] | softmax | the Gaussian at the mode |
-//! | [`one_vs_each`] | one-vs-each | mean field over differences |
-//! | [`exact`] | Gaussian | the exact posterior of labels as numbers |
+//! | `mean_field` | logistic-softmax | the paper's mean field, and its exact and collapsed variants |
+//! | `natural` | logistic-softmax | the best Gaussian, by natural gradients |
+//! | `gibbs` | logistic-softmax, one-vs-each | samples |
+//! | `laplace` | softmax | the Gaussian at the mode |
+//! | `one_vs_each` | one-vs-each | mean field over differences |
+//! | `exact` | Gaussian | the exact posterior of labels as numbers |
 //!
-//! [`released`] is none of them: it reproduces the authors' code.
+//! [`ReleasedPosterior`] is none of them: it reproduces the authors' code.
 
-pub mod exact;
-pub mod gibbs;
-pub mod laplace;
-pub mod mean_field;
-pub mod natural;
-pub mod one_vs_each;
-pub mod released;
+pub(crate) mod exact;
+pub(crate) mod gibbs;
+pub(crate) mod laplace;
+pub(crate) mod mean_field;
+pub(crate) mod natural;
+pub(crate) mod one_vs_each;
+pub(crate) mod released;
+
+pub use gibbs::{Chains, SampledLikelihood, Sampler};
+pub use mean_field::{Stop, Updates};
+pub use natural::NaturalOptions;
+pub use released::{ReleasedPosterior, ReleasedStart};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::gaussian::{Digits, Sites};
 use crate::linalg::sum_any_order;
-use crate::posterior::{Approximation, Blocks, Posterior};
+use crate::posterior::{Approximation, Blocks, Latent, Posterior};
 use crate::{Error, Result, Task};
 use exact::LabelRegression;
-use gibbs::Sampler;
 use laplace::Laplace;
-use mean_field::{Start, Stop, Updates, infer_until};
-use natural::{NaturalOptions, natural_until};
+use mean_field::{Collapsed, Start, infer_until};
+use natural::natural_from;
 use one_vs_each::OveMeanField;
 
 /// A way from a task to a posterior.
@@ -40,6 +45,13 @@ pub enum Inference {
         order: Updates,
         /// When to stop.
         stop: Stop,
+    },
+    /// Collapsed mean-field sweeps for many points, extrapolated: the fixed point of [`Updates::Collapsed`] at a lower cost.
+    Collapsed {
+        /// Sweeps at most.
+        sweeps: usize,
+        /// Stops when a further sweep would gain less than this for each point, in nats.
+        gain: f64,
     },
     /// Natural-gradient ascent on the direct bound: close to the exact posterior.
     Natural(NaturalOptions),
@@ -73,6 +85,17 @@ impl Inference {
     /// [`Inference::posterior`] that ends with [`Error::Cancelled`] soon after another thread sets `cancelled`: within one
     /// factorisation of one class, or one pass over the points. (Sampling and exact regression look once, at their start.)
     pub fn posterior_until(&self, task: &Task, cancelled: &AtomicBool) -> Result<Posterior> {
+        self.posterior_from(task, None, cancelled)
+    }
+
+    /// [`Inference::posterior_until`] from given sites, such as those that were found for similar hyperparameters: it saves steps. Only
+    /// `Collapsed` and `Natural` have such a start.
+    pub(crate) fn posterior_from(
+        &self,
+        task: &Task,
+        start: Option<Sites>,
+        cancelled: &AtomicBool,
+    ) -> Result<Posterior> {
         go_on(cancelled)?;
         Ok(match *self {
             Inference::MeanField { order, stop } => {
@@ -82,16 +105,22 @@ impl Inference {
                 let bound = fit.trace[fit.trace.len() - 1];
                 Posterior::new(Approximation::Blocks(blocks), bound, fit.steps, fit.converged || fixed)
             }
+            Inference::Collapsed { sweeps, gain } => {
+                let fit = Collapsed::run(&task.standardise(), start, (sweeps, gain), cancelled)?;
+                // One sweep further than the bound, which costs nothing: blocks must be made of some sites.
+                let blocks = Blocks::from_sites(task, &fit.next, Digits::Most)?;
+                Posterior::new(Approximation::Blocks(blocks), fit.bound, fit.sweeps, fit.rested)
+            }
             Inference::Natural(options) => {
-                let fit = natural_until(&task.standardise(), options, cancelled)?;
+                let fit = natural_from(&task.standardise(), options, start, cancelled)?;
                 let (bound, steps) = (fit.bound(), fit.bounds.len() - 1);
                 let converged = fit.converged || options.tolerance == 0.0;
-                Posterior::new(
-                    Approximation::Blocks(Blocks::new(fit.blocks, task.tau())?),
-                    bound,
-                    steps,
-                    converged,
-                )
+                let blocks = match options.digits {
+                    Digits::All => Blocks::new(fit.blocks, task.tau())?,
+                    // The blocks do not give them back to all digits.
+                    Digits::Most => Blocks::with_sites(fit.sites(), fit.blocks, task.tau())?,
+                };
+                Posterior::new(Approximation::Blocks(blocks), bound, steps, converged)
             }
             Inference::Gibbs(sampler) => {
                 let samples = sampler.run(task)?;
@@ -113,6 +142,20 @@ impl Inference {
                 let evidence = sum_any_order(&mut fit.lml.clone());
                 Posterior::new(Approximation::Exact(fit), evidence, 0, true)
             }
+        })
+    }
+}
+
+impl Inference {
+    /// The sites that latent values at the points of a task lead to: a start for [`Inference::posterior_from`], where there is one.
+    pub(crate) fn sites_at(&self, task: &Task, latent: &Latent) -> Result<Option<Sites>> {
+        let tau = task.tau();
+        let mu = &latent.mean * faer::Scale(1.0 / tau);
+        let v = &latent.var * faer::Scale(1.0 / (tau * tau));
+        Ok(match self {
+            Inference::Collapsed { .. } => Some(Collapsed::sites_at(task.y(), &mu, &v)),
+            Inference::Natural(_) => Some(natural::sites_at(task.y(), &mu, &v)?),
+            _ => None,
         })
     }
 }
@@ -145,6 +188,7 @@ mod tests {
         let ways = [
             Inference::Natural(NaturalOptions { max_steps: steps, tolerance: 0.0, ..Default::default() }),
             Inference::MeanField { order: Updates::Joint, stop: Stop::Steps(steps) },
+            Inference::Collapsed { sweeps: steps, gain: 0.0 },
             Inference::OneVsEach { sweeps: steps, tolerance: 0.0 },
         ];
         for way in ways {
@@ -158,7 +202,7 @@ mod tests {
             assert_eq!(outcome.err(), Some(Error::Cancelled), "{way:?}");
         }
         // Newton's method ends by itself before anybody could say stop.
-        let told = AtomicBool::new(true);
-        assert_eq!(Laplace::until(&task, steps, &told).err(), Some(Error::Cancelled));
+        let cancelled = AtomicBool::new(true);
+        assert_eq!(Laplace::until(&task, steps, &cancelled).err(), Some(Error::Cancelled));
     }
 }

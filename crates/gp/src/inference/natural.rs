@@ -27,11 +27,16 @@ pub struct NaturalOptions {
     pub tolerance: f64,
     /// Of the integrals.
     pub resolution: Resolution,
+    /// Stop also when a further step would gain less than this for each point, in nats; 0: never.
+    pub gain: f64,
+    /// Of the Gaussian blocks.
+    pub digits: Digits,
 }
 
 impl Default for NaturalOptions {
     fn default() -> Self {
-        NaturalOptions { max_steps: 500, tolerance: 1e-8, resolution: Resolution::Standard }
+        let (resolution, digits) = (Resolution::Standard, Digits::All);
+        NaturalOptions { max_steps: 500, tolerance: 1e-8, resolution, gain: 0.0, digits }
     }
 }
 
@@ -66,16 +71,14 @@ impl Natural {
     }
 }
 
-/// How [`ascend_from`] works, beyond what it is to reach.
-pub(crate) struct Ascent<'a> {
-    /// Sites to start from, if they make a Gaussian with a better bound than the prior's; else the prior.
-    pub(crate) start: Option<Sites>,
-    /// Of the Gaussian blocks.
-    pub(crate) digits: Digits,
-    /// It also rests when a further step would gain less than this, in nats; 0: never.
-    pub(crate) rest: f64,
+/// What every state of an ascent needs to know.
+#[derive(Clone, Copy)]
+struct Ascent<'a> {
+    digits: Digits,
+    /// It rests when a further step would gain less than this, in nats; 0: never.
+    rest: f64,
     /// Set from another thread, it ends the ascent with [`Error::Cancelled`].
-    pub(crate) cancelled: &'a AtomicBool,
+    cancelled: &'a AtomicBool,
 }
 
 /// After this many halvings the iteration is taken to oscillate, and steps stay short.
@@ -123,10 +126,15 @@ impl State {
         Ok(State { sites, blocks, mu, v, kl, bound, fit, resolution })
     }
 
-    /// Where the ascent starts.
-    fn first(task: &Standard<'_>, how: &Ascent<'_>, resolution: Resolution) -> Result<Self> {
+    /// Where the ascent starts: at these sites, if they make a Gaussian with a better bound than the prior's.
+    fn first(
+        task: &Standard<'_>,
+        how: &Ascent<'_>,
+        start: Option<Sites>,
+        resolution: Resolution,
+    ) -> Result<Self> {
         let prior = Self::prior(task, resolution)?;
-        match how.start.clone().map(|sites| Self::new(task, how, sites, resolution)) {
+        match start.map(|sites| Self::new(task, how, sites, resolution)) {
             Some(Ok(state)) if state.bound >= prior.bound => Ok(state),
             Some(Err(Error::Cancelled)) => Err(Error::Cancelled),
             // Sites of other hyperparameters, of either sign, may make no Gaussian with these, or a poor one.
@@ -176,7 +184,7 @@ fn target(fit: &ExpectedLogLik, mu: &Mat<f64>) -> Sites {
     Sites { w, b }
 }
 
-/// The sites that marginals `mu`, `v` [N, C] lead to, in units of x: a start for [`ascend_from`].
+/// The sites that marginals `mu`, `v` [N, C] lead to, in units of x: a start for [`natural_from`].
 pub(crate) fn sites_at(y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Result<Sites> {
     Ok(target(&expected_log_lik(mu.as_ref(), v.as_ref(), y, Resolution::Fast)?, mu))
 }
@@ -190,21 +198,18 @@ pub(crate) fn sites_at(y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Result<Sites
 /// A step that would lower the bound, or leave no Gaussian, is halved. Running out of steps is reported in
 /// [`Natural::converged`], not hidden.
 pub fn natural(task: &Standard<'_>, options: NaturalOptions) -> Result<Natural> {
-    natural_until(task, options, &AtomicBool::new(false))
+    natural_from(task, options, None, &AtomicBool::new(false))
 }
 
-/// [`natural`] until it is cancelled.
-pub(crate) fn natural_until(
+/// [`natural`] from given sites (the prior if none, or if that has the better bound), until it is cancelled.
+pub(crate) fn natural_from(
     task: &Standard<'_>,
     options: NaturalOptions,
+    start: Option<Sites>,
     cancelled: &AtomicBool,
 ) -> Result<Natural> {
-    ascend_from(task, options, &Ascent { start: None, digits: Digits::All, rest: 0.0, cancelled })
-}
-
-/// [`natural`] from given sites, with as many digits as asked, until it is cancelled.
-pub(crate) fn ascend_from(task: &Standard<'_>, options: NaturalOptions, how: &Ascent<'_>) -> Result<Natural> {
-    let mut state = State::first(task, how, Resolution::Fast)?;
+    let how = &Ascent { digits: options.digits, rest: options.gain * task.points() as f64, cancelled };
+    let mut state = State::first(task, how, start, Resolution::Fast)?;
     let mut bounds = vec![state.bound];
     let mut halvings = 0;
     let mut history = History::default();

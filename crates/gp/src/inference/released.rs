@@ -126,7 +126,7 @@ impl ReleasedPosterior {
     }
 
     /// The joint covariance of the latent values of a class at queries, in units of f, [Q, Q]: `own` is their kernel matrix.
-    pub fn joint(&self, query: &Query, class: usize, own: &Mat<f64>) -> Mat<f64> {
+    pub(crate) fn joint(&self, query: &Query, class: usize, own: &Mat<f64>) -> Mat<f64> {
         let ks = &query.ks[class];
         let taken = product(ks.transpose(), product(self.blocks[class].r().as_ref(), ks.as_ref()).as_ref());
         let scale = 1.0 / (self.tau * self.tau);

@@ -1,14 +1,8 @@
 //! `k(x, x') = (sin t + (pi - t) cos t) / pi`, t the angle between x and x': the arc-cosine kernel of order 1 (Cho and Saul, 2009) on unit
 //! vectors, what an endless layer of rectified linear units makes of them. No shape parameter.
 
-use super::{AnyForm, Form, Statistic};
+use super::{Form, Statistic};
 use std::f64::consts::PI;
-
-pub(super) const NAMES: &[&str] = &["arc-cosine"];
-
-pub(super) fn named(name: &str) -> Option<AnyForm> {
-    (name == "arc-cosine").then(|| ArcCosine.into())
-}
 
 /// The arc-cosine kernel of order 1.
 #[derive(Debug, Clone, Copy)]
@@ -20,15 +14,7 @@ impl Form for ArcCosine {
     }
 
     fn statistic(&self) -> Statistic {
-        Statistic::Product
-    }
-
-    fn shapes(&self) -> &[&'static str] {
-        &[]
-    }
-
-    fn on_unit_vectors(&self) -> bool {
-        true
+        Statistic::Cosine
     }
 
     fn value(&self, s: f64, _: &[f64]) -> f64 {

@@ -32,9 +32,7 @@ impl Combined {
     pub fn new(parts: Vec<AnyForm>, product: bool) -> Option<Combined> {
         let of_points: Vec<&AnyForm> = parts.iter().filter(|part| part.name() != "constant").collect();
         let first = *of_points.first()?;
-        let alike = |part: &&AnyForm| {
-            part.statistic() == first.statistic() && part.on_unit_vectors() == first.on_unit_vectors()
-        };
+        let alike = |part: &&AnyForm| part.statistic() == first.statistic();
         let mut shapes = Vec::new();
         for (i, part) in parts.iter().enumerate() {
             if i > 0 && !product {
@@ -71,10 +69,6 @@ impl Form for Combined {
 
     fn shapes(&self) -> &[&'static str] {
         &self.shapes
-    }
-
-    fn on_unit_vectors(&self) -> bool {
-        self.parts.iter().any(|part| part.on_unit_vectors())
     }
 
     fn value(&self, s: f64, shape: &[f64]) -> f64 {

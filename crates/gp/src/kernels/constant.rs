@@ -1,12 +1,6 @@
 //! `k(x, x') = variance`: an offset that all points share. It is of use as a part of a sum.
 
-use super::{AnyForm, Form, Statistic};
-
-pub(super) const NAMES: &[&str] = &["constant"];
-
-pub(super) fn named(name: &str) -> Option<AnyForm> {
-    (name == "constant").then(|| Constant.into())
-}
+use super::{Form, Statistic};
 
 /// The same for all pairs.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,6 @@
 //! `k(x, x') = <x, x'> / (|x| |x'|)`: the paper's kernel. No shape parameter.
 
-use super::{AnyForm, Form, Statistic};
-
-pub(super) const NAMES: &[&str] = &["cosine"];
-
-pub(super) fn named(name: &str) -> Option<AnyForm> {
-    (name == "cosine").then(|| Cosine.into())
-}
+use super::{Form, Statistic};
 
 /// The cosine of the angle between two vectors.
 #[derive(Debug, Clone, Copy)]
@@ -18,15 +12,7 @@ impl Form for Cosine {
     }
 
     fn statistic(&self) -> Statistic {
-        Statistic::Product
-    }
-
-    fn shapes(&self) -> &[&'static str] {
-        &[]
-    }
-
-    fn on_unit_vectors(&self) -> bool {
-        true
+        Statistic::Cosine
     }
 
     fn value(&self, s: f64, _: &[f64]) -> f64 {

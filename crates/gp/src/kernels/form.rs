@@ -10,6 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 pub enum Statistic {
     /// The inner product `<x, x'>`.
     Product,
+    /// The cosine of the angle between them: the inner product after each was divided by its length.
+    Cosine,
     /// The squared distance `|x - x'|^2`: the kernel is stationary.
     SquaredDistance,
 }
@@ -25,12 +27,9 @@ pub trait Form: Debug + Send + Sync {
     /// What the form is a function of.
     fn statistic(&self) -> Statistic;
 
-    /// The names of the shape parameters, in the order in which they come.
-    fn shapes(&self) -> &[&'static str];
-
-    /// Whether feature vectors are always divided by their length first.
-    fn on_unit_vectors(&self) -> bool {
-        false
+    /// The names of the shape parameters, in the order in which they come; none unless the form says so.
+    fn shapes(&self) -> &[&'static str] {
+        &[]
     }
 
     /// `k(s)` for the statistic `s` of two points.
@@ -70,12 +69,17 @@ pub struct AnyForm(Arc<dyn Form>);
 impl AnyForm {
     /// The form with this name; `None` if there is none.
     pub fn named(name: &str) -> Option<AnyForm> {
-        super::FORMS.iter().find_map(|(_, named)| named(name))
+        super::FORMS.iter().find_map(|family| (family.named)(name))
     }
 
     /// The names of all forms (a polynomial may have any power).
-    pub fn names() -> Vec<&'static str> {
-        super::FORMS.iter().flat_map(|(names, _)| names.iter().copied()).collect()
+    pub fn names() -> Vec<String> {
+        super::FORMS.iter().flat_map(|family| (family.names)()).collect()
+    }
+
+    /// Whether feature vectors are always divided by their length first.
+    pub(crate) fn on_unit_vectors(&self) -> bool {
+        self.statistic() == Statistic::Cosine
     }
 
     /// Whether the kernel is a function of the distance.

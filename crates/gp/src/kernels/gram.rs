@@ -1,6 +1,5 @@
 //! Kernel values of pairs of points.
 
-use super::form::Statistic;
 use super::{Kernel, KernelFeatures, softplus};
 use crate::{Error, Result};
 use faer::{Mat, Scale};
@@ -132,7 +131,7 @@ impl Kernel {
         let shape = part(&self.raw_shape, self.form.shapes().len());
         let lengths = part(&self.raw_lengths, x.dim());
         let (z, z2) = (x.over(&lengths), x2.over(&lengths));
-        let product = self.form.statistic() == Statistic::Product;
+        let product = !self.form.is_stationary();
         let pre = match (pairs, product) {
             (Pairs::Within, _) => within(&z, product),
             (Pairs::Between, true) => z.transpose() * &*z2,

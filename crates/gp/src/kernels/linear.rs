@@ -1,12 +1,6 @@
 //! `k(x, x') = variance <x, x'>`.
 
-use super::{AnyForm, Form, Statistic};
-
-pub(super) const NAMES: &[&str] = &["linear"];
-
-pub(super) fn named(name: &str) -> Option<AnyForm> {
-    (name == "linear").then(|| Linear.into())
-}
+use super::{Form, Statistic};
 
 /// The inner product.
 #[derive(Debug, Clone, Copy)]

@@ -25,27 +25,42 @@ pub use parameter::{inverse_softplus, softplus, softplus_slope};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// The forms, by their files: the one table of names.
+/// The forms that one file is about: most files have one with one name, some a family of names.
+struct Family {
+    /// Names that are shown.
+    names: fn() -> Vec<String>,
+    /// The form with a name.
+    named: fn(&str) -> Option<AnyForm>,
+}
+
+/// The forms, by their files: the one table of names. Behind a form with several names stands `by name`: its file has `NAMES`, those that
+/// are shown, and `named`.
 macro_rules! forms {
-    ($($file:ident::$form:ident),* $(,)?) => {
+    ($($file:ident::$form:ident $(by $name:ident)?),* $(,)?) => {
         $(mod $file; pub use $file::$form;)*
 
-        /// Names that are shown, and the form with a name.
-        type Named = (&'static [&'static str], fn(&str) -> Option<AnyForm>);
-
-        static FORMS: &[Named] = &[$(($file::NAMES, $file::named)),*];
+        static FORMS: &[Family] = &[$(forms!(@ $file $form $($name)?)),*];
+    };
+    (@ $file:ident $form:ident) => {
+        Family {
+            names: || vec![$form.name()],
+            named: |name| ($form.name() == name).then(|| $form.into()),
+        }
+    };
+    (@ $file:ident $form:ident name) => {
+        Family { names: || $file::NAMES.iter().map(|&name| name.to_owned()).collect(), named: $file::named }
     };
 }
 
 forms! {
     arc_cosine::ArcCosine,
-    combined::Combined,
+    combined::Combined by name,
     constant::Constant,
     cosine::Cosine,
     linear::Linear,
     rbf::Rbf,
-    matern52::Matern52,
-    polynomial::Polynomial,
+    matern52::Matern52 by name,
+    polynomial::Polynomial by name,
     rational_quadratic::RationalQuadratic,
     two_scale::TwoScale,
 }

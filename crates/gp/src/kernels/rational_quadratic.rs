@@ -1,12 +1,6 @@
 //! `k(x, x') = (1 + d^2 / (2 m l^2))^-m`, `d = |x - x'|`, lengthscale l, mixture m: RBF kernels of many lengthscales, mixed.
 
-use super::{AnyForm, Form, Statistic};
-
-pub(super) const NAMES: &[&str] = &["rational-quadratic"];
-
-pub(super) fn named(name: &str) -> Option<AnyForm> {
-    (name == "rational-quadratic").then(|| RationalQuadratic.into())
-}
+use super::{Form, Statistic};
 
 /// The rational quadratic; RBF as the mixture parameter grows.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,6 @@
 //! `k(x, x') = exp(-d^2 / (2 l^2))`, `d = |x - x'|`, lengthscale l.
 
-use super::{AnyForm, Form, Statistic};
-
-pub(super) const NAMES: &[&str] = &["rbf"];
-
-pub(super) fn named(name: &str) -> Option<AnyForm> {
-    (name == "rbf").then(|| Rbf.into())
-}
+use super::{Form, Statistic};
 
 /// The radial basis function, also called squared exponential.
 #[derive(Debug, Clone, Copy)]

@@ -57,7 +57,7 @@ proptest! {
     ) {
         let (n, m, d, classes) = (4, 3, 3, 2);
         let mut numbers = numbers.into_iter();
-        let mut kernel = Kernel::new(AnyForm::named(name).unwrap());
+        let mut kernel = Kernel::new(AnyForm::named(&name).unwrap());
         kernel.normalise = normalise;
         if per_class[0] { kernel = kernel.scale_per_class(classes) }
         if per_class[1] { kernel = kernel.shape_per_class(classes) }
@@ -103,7 +103,7 @@ proptest! {
 fn coincident_points_and_the_zero_vector_are_harmless() {
     let x = Mat::from_fn(3, 2, |i, j| if i == 2 { 0.0 } else { 1.0 + j as f64 });
     for name in AnyForm::names() {
-        let kernel = Kernel::new(AnyForm::named(name).unwrap());
+        let kernel = Kernel::new(AnyForm::named(&name).unwrap());
         let f = kernel.features(x.as_ref()).unwrap();
         let gram = kernel.within(&f).unwrap();
         let mut g = KernelGradient::zeros(&kernel);

@@ -1,12 +1,6 @@
 //! `k(x, x') = exp(-d^2 / (2 l^2)) + variance exp(-d^2 / (2 L^2))`, `d = |x - x'|`: details at lengthscale l on a trend at L.
 
-use super::{AnyForm, Form, Statistic};
-
-pub(super) const NAMES: &[&str] = &["two-scale"];
-
-pub(super) fn named(name: &str) -> Option<AnyForm> {
-    (name == "two-scale").then(|| TwoScale.into())
-}
+use super::{Form, Statistic};
 
 /// Two radial basis functions: with a long second lengthscale and a large variance the second is an offset and a plane, as in a linear
 /// model, but it returns to the prior mean far from all points.

@@ -39,14 +39,14 @@ fn value_and_top(tape: &Tape<'_>, resolution: Resolution) -> Result<(f64, Top)> 
 /// that of the bound with q(F) held: it leaves out how q(F) itself moves.
 pub fn natural_bound(task: &Task, options: NaturalOptions) -> Result<(Gradient, Natural)> {
     let fit = natural(&task.standardise(), options)?;
-    Ok((envelope(task, &fit), fit))
+    Ok((envelope(task, &fit.blocks, fit.bound()), fit))
 }
 
-/// The bound where an ascent has ended, and its gradient by the envelope rule.
-pub(crate) fn envelope(task: &Task, fit: &Natural) -> Gradient {
+/// The `bound` that inference has reached with these blocks, and its gradient by the envelope rule.
+pub(crate) fn envelope(task: &Task, blocks: &[SignedBlock], bound: f64) -> Gradient {
     let (points, classes) = (task.points(), task.classes());
     let mut abar = Mat::zeros(points, classes);
-    for (c, block) in fit.blocks.iter().enumerate() {
+    for (c, block) in blocks.iter().enumerate() {
         abar.col_as_slice_mut(c).copy_from_slice(&block.g);
     }
     let kbar = |block: &SignedBlock| {
@@ -54,8 +54,8 @@ pub(crate) fn envelope(task: &Task, fit: &Natural) -> Gradient {
         Mat::from_fn(g.len(), g.len(), |i, j| 0.5 * (g[i] * g[j] - r[(i, j)]))
     };
     let least = if points < MANY_POINTS { classes } else { 1 };
-    let kbar = over_ranges(classes, least, |range| fit.blocks[range].iter().map(kbar).collect::<Vec<_>>());
-    task.gradient(fit.bound(), kbar.into_iter().flatten().collect(), abar)
+    let kbar = over_ranges(classes, least, |range| blocks[range].iter().map(kbar).collect::<Vec<_>>());
+    task.gradient(bound, kbar.into_iter().flatten().collect(), abar)
 }
 
 #[cfg(test)]
@@ -149,7 +149,12 @@ mod tests {
     fn threads_change_no_bit() {
         let numbers: Vec<f64> = (0..97).map(|i| (f64::from(i) * 1.3).sin()).collect();
         let task = task(40, 3, 0.5, -0.5, 1.0, &numbers);
-        let options = NaturalOptions { max_steps: 8, tolerance: 0.0, resolution: Resolution::Fast };
+        let options = NaturalOptions {
+            max_steps: 8,
+            tolerance: 0.0,
+            resolution: Resolution::Fast,
+            ..NaturalOptions::default()
+        };
         let found = || natural_bound(&task, options).unwrap().0;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         let (alone, together) = (found(), pool.install(found));
@@ -189,7 +194,7 @@ mod tests {
             tau in 0.3..1.5f64, a in -2.0..0.5f64, steps in 1usize..4,
         ) {
             let task = task(n, classes, tau, a, 1.0, &numbers);
-            let options = NaturalOptions { tolerance: 1e-10, max_steps: 2000, resolution: Resolution::Golden };
+            let options = NaturalOptions { tolerance: 1e-10, max_steps: 2000, resolution: Resolution::Golden, ..NaturalOptions::default() };
             type Objective<'a> = &'a dyn Fn(&Task) -> Gradient;
             let unrolled = |t: &Task| direct(t, Stop::Steps(steps), Resolution::Golden).unwrap();
             let fixed = |t: &Task| direct(t, Stop::Tolerance { tol: 1e-13, max_steps: 20_000 }, Resolution::Golden).unwrap();

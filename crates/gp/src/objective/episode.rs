@@ -153,7 +153,13 @@ mod tests {
         let residual = |objective: Objective| objective.value_and_gradient(&points).unwrap().residual;
         let natural = |max_steps| {
             let resolution = Resolution::Standard;
-            residual(Objective::Natural(NaturalOptions { max_steps, tolerance: 0.0, resolution })).unwrap()
+            residual(Objective::Natural(NaturalOptions {
+                max_steps,
+                tolerance: 0.0,
+                resolution,
+                ..NaturalOptions::default()
+            }))
+            .unwrap()
         };
         let sweeps = |steps| residual(Objective::Collapsed(Stop::Steps(steps))).unwrap();
         for of in [&natural as &dyn Fn(usize) -> f64, &sweeps] {

@@ -64,7 +64,7 @@ impl Draw {
 ///
 /// The gradient passes through K, Sigma, mu, gamma, alpha and omega, not through the tilts and not into `carry`; `dtau` is
 /// that of the same expression with the tilts held.
-pub fn released(task: &Task, carry: &Carry, draw: &Draw, steps: usize) -> Result<(Gradient, Carry)> {
+pub(super) fn released(task: &Task, carry: &Carry, draw: &Draw, steps: usize) -> Result<(Gradient, Carry)> {
     let start = Start::Given {
         mu0: carry.mu.clone(),
         v0: carry.v.clone(),

@@ -26,7 +26,7 @@ pub(super) struct Grid {
 impl Grid {
     /// Lays out the nodes for means `mu` and variances `v`. `level`: that of the outer rule.
     #[inline(always)]
-    pub fn fill(&mut self, mu: &[f64], v: &[f64], rule: &Rule, level: usize) {
+    pub(super) fn fill(&mut self, mu: &[f64], v: &[f64], rule: &Rule, level: usize) {
         let rule = rule.at_level(level);
         class_order(mu, v, &mut self.order);
         self.log_s = log_scale(mu, v, &rule);
@@ -69,13 +69,13 @@ impl Grid {
 
     /// The nodes of the class visited i-th.
     #[inline(always)]
-    pub fn class(&self, i: usize) -> &Nodes {
+    pub(super) fn class(&self, i: usize) -> &Nodes {
         &self.classes[i]
     }
 
     /// What all classes need of step `k` of the outer rule; steps are asked for from the first on.
     #[inline(always)]
-    pub fn at(&mut self, k: usize, step: &Step, log_tiny: f64) -> At {
+    pub(super) fn at(&mut self, k: usize, step: &Step, log_tiny: f64) -> At {
         let at = At::new(step.s, step.scale, self.log_s, log_tiny);
         if let Some((level, log_s, lattice)) = self.shared {
             self.tables.make(&self.lattices[lattice], (level, log_s), k, &at);
@@ -85,7 +85,7 @@ impl Grid {
 
     /// The row of the tables for step `k`, after [`Grid::at`].
     #[inline(always)]
-    pub fn row(&self, k: usize) -> Option<&Row> {
+    pub(super) fn row(&self, k: usize) -> Option<&Row> {
         let (level, log_s, _) = self.shared?;
         self.tables.row((level, log_s), k)
     }

@@ -36,7 +36,7 @@ pub(super) struct Lattice {
 }
 
 impl Lattice {
-    pub fn new(hx: f64) -> Lattice {
+    pub(super) fn new(hx: f64) -> Lattice {
         let first = (-REACH / hx / LANES as f64).floor() as i64;
         let block = |g: i64| {
             let x: Lanes = std::array::from_fn(|l| (g * LANES as i64 + l as i64) as f64 * hx);
@@ -51,7 +51,7 @@ impl Lattice {
     }
 
     /// The first and the last block of x ~ N(mu, v), if its nodes may be these.
-    pub fn blocks(&self, mu: f64, v: f64, rule: &Rule) -> Option<(i64, i64)> {
+    pub(super) fn blocks(&self, mu: f64, v: f64, rule: &Rule) -> Option<(i64, i64)> {
         let side = rule.z * v.sqrt();
         let wide = v.sqrt() * rule.d0 >= self.hx;
         let within = mu - side > -0.5 * REACH && mu + side < REACH - LANES as f64 * self.hx;
@@ -60,7 +60,7 @@ impl Lattice {
     }
 
     #[inline(always)]
-    pub fn sigmas(&self, first: i64, last: i64) -> &[Sigmas] {
+    pub(super) fn sigmas(&self, first: i64, last: i64) -> &[Sigmas] {
         &self.sigmas[(first - self.first) as usize..=(last - self.first) as usize]
     }
 }
@@ -102,7 +102,7 @@ impl Row {
 
     /// The moments of weights `w` on the blocks from `first` on.
     #[inline(always)]
-    pub fn moments<const WANT: u8>(&self, first: i64, w: &[Lanes]) -> Moments {
+    pub(super) fn moments<const WANT: u8>(&self, first: i64, w: &[Lanes]) -> Moments {
         let from = (first - self.first) as usize;
         let inner = |plane: usize| -> f64 {
             let mut total = [0.0; LANES];
@@ -132,7 +132,7 @@ pub(super) struct Tables(HashMap<(usize, i64), Vec<Row>>);
 impl Tables {
     /// Makes the row of step `k` of a level, which `at` belongs to. Steps are asked for from the first on.
     #[inline(always)]
-    pub fn make(&mut self, lattice: &Lattice, key: (usize, i64), k: usize, at: &At) {
+    pub(super) fn make(&mut self, lattice: &Lattice, key: (usize, i64), k: usize, at: &At) {
         if k == 0 && self.0.len() >= MOST_TABLES && !self.0.contains_key(&key) {
             self.0.clear();
         }
@@ -143,7 +143,7 @@ impl Tables {
     }
 
     #[inline(always)]
-    pub fn row(&self, key: (usize, i64), k: usize) -> Option<&Row> {
+    pub(super) fn row(&self, key: (usize, i64), k: usize) -> Option<&Row> {
         self.0.get(&key)?.get(k)
     }
 }

@@ -12,15 +12,15 @@
 //! Relabelling the classes permutes the results bit for bit: classes are visited in the order of their (mean, variance).
 
 mod exp;
-pub mod expected;
+pub(crate) mod expected;
 mod grid;
 mod lattice;
-pub mod log_sigmoid;
-pub mod log_z;
+pub(crate) mod log_sigmoid;
+pub(crate) mod log_z;
 pub(crate) mod lumped;
 mod nodes;
 mod outer;
-pub mod probabilities;
+pub(crate) mod probabilities;
 pub(crate) mod tilted;
 
 use crate::{Error, Result};

@@ -63,11 +63,11 @@ pub(super) struct Want;
 
 impl Want {
     /// m00, m01.
-    pub const VALUE: u8 = 0;
+    pub(super) const VALUE: u8 = 0;
     /// m00, m11, m21, m22.
     pub(crate) const FACTOR: u8 = 1;
     /// All.
-    pub const SLOPE: u8 = 2;
+    pub(super) const SLOPE: u8 = 2;
 }
 
 /// A value of s and what all classes need of it.
@@ -92,7 +92,7 @@ const MAX_SIDE: f64 = 65_536.0;
 impl At {
     /// `scale` = e^s.
     #[inline(always)]
-    pub fn new(s: f64, scale: f64, log_s: f64, log_tiny: f64) -> Self {
+    pub(super) fn new(s: f64, scale: f64, log_s: f64, log_tiny: f64) -> Self {
         let log_top = s - log_s;
         // Past e^5 no one asks: e^{-q} is 0 there.
         let [top, ..] = exp([log_top.min(5.0); LANES]);
@@ -102,7 +102,7 @@ impl At {
 
     /// Between which x the nodes are that neither Taylor polynomial holds for.
     #[inline(always)]
-    pub fn band(&self) -> (f64, f64) {
+    pub(super) fn band(&self) -> (f64, f64) {
         let small = self.log_tiny - self.log_top;
         let huge = LOG_HUGE + std::f64::consts::LN_2 - self.log_top;
         (small, if huge >= 0.0 { -small } else { huge })
@@ -110,7 +110,7 @@ impl At {
 
     /// Q = e^s / S, exact beyond e^5 too.
     #[inline(always)]
-    pub fn top(&self) -> f64 {
+    pub(super) fn top(&self) -> f64 {
         if self.log_top > 5.0 { self.log_top.exp() } else { self.top }
     }
 
@@ -141,14 +141,20 @@ pub(super) fn largest_node(mu: f64, v: f64, rule: &Rule) -> f64 {
 
 impl Nodes {
     /// No nodes yet.
-    pub fn empty() -> Self {
+    pub(super) fn empty() -> Self {
         let (blocks, sums, weights) = (Vec::new(), Vec::new(), Vec::new());
         Nodes { mu: 0.0, density: 0.0, side: 0.0, count: 0, blocks, sums, shared: None, weights }
     }
 
     /// Lays out x ~ N(mu, v) on blocks `first` to `last` of the nodes that all classes share; `inv_s` = 1 / S.
     #[inline(always)]
-    pub fn share(&mut self, (mu, v): (f64, f64), inv_s: f64, lattice: &Lattice, (first, last): (i64, i64)) {
+    pub(super) fn share(
+        &mut self,
+        (mu, v): (f64, f64),
+        inv_s: f64,
+        lattice: &Lattice,
+        (first, last): (i64, i64),
+    ) {
         let start = (first * LANES as i64) as f64;
         (self.mu, self.density, self.side) = (0.0, 1.0 / lattice.hx, -start);
         self.count = (last - first + 1) as usize * LANES;
@@ -188,7 +194,7 @@ impl Nodes {
 
     /// Lays out the nodes of x ~ N(mu, v); `log_s` = log S.
     #[inline(always)]
-    pub fn fill(&mut self, mu: f64, v: f64, log_s: f64, rule: &Rule) {
+    pub(super) fn fill(&mut self, mu: f64, v: f64, log_s: f64, rule: &Rule) {
         let (d, side) = spacing(v, rule);
         let (sd, count) = (v.sqrt(), 2 * side as usize + 1);
         (self.mu, self.side, self.count, self.shared) = (mu, side, count, None);
@@ -282,7 +288,7 @@ impl Nodes {
 
     /// The moments at one value of s; `row` is that of the shared nodes.
     #[inline(always)]
-    pub fn moments<const WANT: u8>(&self, at: &At, row: Option<&Row>) -> Moments {
+    pub(super) fn moments<const WANT: u8>(&self, at: &At, row: Option<&Row>) -> Moments {
         // log q lies between min(x, 0) + log Q - log 2 and min(x, 0) + log Q; 1 - sigma below e^{-x}.
         let (small, above) = at.band();
         let blocks = self.sums.len();

@@ -35,20 +35,20 @@ const WIDTH: f64 = 4.0;
 const WIDE: f64 = 16.0;
 
 impl Outer {
-    pub fn new(rule: &Rule) -> Self {
+    pub(super) fn new(rule: &Rule) -> Self {
         // The first u at which exp(-e^{-u}) reaches the tolerance.
         let first = (-(-rule.tol.ln()).ln() / rule.ht).floor();
         Outer { ht: rule.ht, first, levels: Vec::new() }
     }
 
     /// How far the steps may grow for these variances.
-    pub fn level(v: &[f64]) -> usize {
+    pub(super) fn level(v: &[f64]) -> usize {
         let sd = v.iter().copied().fold(f64::INFINITY, f64::min).sqrt();
         if sd < WIDE { 0 } else { sd.log2() as usize }
     }
 
     #[inline(always)]
-    pub fn step(&mut self, level: usize, k: usize) -> Step {
+    pub(super) fn step(&mut self, level: usize, k: usize) -> Step {
         while self.levels.len() <= level {
             self.levels.push(Vec::new());
         }

@@ -25,7 +25,6 @@ pub struct Predictive {
     /// Its tables belong to the denser steps.
     slope_grid: Grid,
     values: Vec<[f64; 2]>,
-    slopes: Vec<[f64; 6]>,
     factors: Vec<[f64; 2]>,
 }
 
@@ -38,20 +37,11 @@ pub struct Slope {
     pub ds2: Vec<f64>,
 }
 
-/// Derivatives of the probabilities at one point.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Jacobian {
-    /// `dm[k * C + c]` = dp_k / dm_c.
-    pub dm: Vec<f64>,
-    /// `ds2[k * C + c]` = dp_k / ds2_c.
-    pub ds2: Vec<f64>,
-}
-
 impl Predictive {
     /// A rule of the given resolution.
     pub fn new(resolution: Resolution) -> Self {
         let rule = resolution.predictive_rule();
-        let (values, slopes, factors) = (Vec::new(), Vec::new(), Vec::new());
+        let (values, factors) = (Vec::new(), Vec::new());
         let slope_outer = Outer::new(&Rule { ht: 0.75 * rule.ht, ..rule });
         Predictive {
             resolution,
@@ -61,7 +51,6 @@ impl Predictive {
             slope_outer,
             slope_grid: Grid::default(),
             values,
-            slopes,
             factors,
         }
     }
@@ -73,29 +62,14 @@ impl Predictive {
     pub fn probs(&mut self, m: &[f64], s2: &[f64], p: &mut [f64]) -> Result<()> {
         check_marginals(m, s2)?;
         check_output("output of probabilities", m.len(), p.len())?;
-        pulp::Arch::new().dispatch(Integrate { rule: self, m, s2, p, jacobian: None });
-        Ok(())
-    }
-
-    /// As [`Predictive::probs`], and the derivatives of every p_k in every mean and variance.
-    ///
-    /// The derivative in a variance is half the second derivative in the mean under the expectation, so it holds at s2 = 0.
-    /// A loss on log p should take [`Resolution::Learning`].
-    pub fn probs_and_jacobian(
-        &mut self,
-        m: &[f64],
-        s2: &[f64],
-        p: &mut [f64],
-        jacobian: &mut Jacobian,
-    ) -> Result<()> {
-        check_marginals(m, s2)?;
-        check_output("output of probabilities", m.len(), p.len())?;
-        pulp::Arch::new().dispatch(Integrate { rule: self, m, s2, p, jacobian: Some(jacobian) });
+        pulp::Arch::new().dispatch(Integrate { rule: self, m, s2, p });
         Ok(())
     }
 
     /// The probability of class `k` alone, and its derivatives in every mean and variance, written to `slope`: for a loss on
-    /// log p of a label. The same numbers as [`Predictive::probs_and_jacobian`] for a part of the cost.
+    /// log p of a label, which should take [`Resolution::Learning`].
+    ///
+    /// The derivative in a variance is half the second derivative in the mean under the expectation, so it holds at s2 = 0.
     pub fn prob_and_slope(&mut self, m: &[f64], s2: &[f64], k: usize, slope: &mut Slope) -> Result<f64> {
         check_marginals(m, s2)?;
         if k >= m.len() {
@@ -188,46 +162,6 @@ impl Predictive {
         (slope.dm[label], slope.ds2[label]) = (dm, 0.5 * ds2);
         p
     }
-
-    #[inline(always)]
-    fn integrate_slopes(&mut self, m: &[f64], s2: &[f64], p: &mut [f64], jacobian: &mut Jacobian) {
-        let Predictive { rule, slope_grid: grid, slope_outer: outer, slopes, .. } = self;
-        let classes = m.len();
-        let level = Outer::level(s2);
-        grid.fill(m, s2, rule, level);
-        p.fill(0.0);
-        let log_tiny = rule.log_tiny();
-        for side in [&mut jacobian.dm, &mut jacobian.ds2] {
-            side.clear();
-            side.resize(classes * classes, 0.0);
-        }
-        for k in 0.. {
-            let step = outer.step(level, k);
-            let at = grid.at(k, &step, log_tiny);
-            let row = grid.row(k);
-            slopes.clear();
-            let mut product = 1.0;
-            for i in 0..classes {
-                let m = grid.class(i).moments::<{ Want::SLOPE }>(&at, row);
-                product *= m.m00;
-                slopes.push(derivatives(&m));
-            }
-            // The second derivatives bring q^2, up to log(tol)^2 where the product ends.
-            if step.falling && product < 1e-3 * rule.tol {
-                break;
-            }
-            let weight = step.weight * product;
-            for (&i, [b, d, _, d1, _, d2]) in grid.order.iter().zip(&*slopes) {
-                p[i] += weight * (d / b);
-                for (&c, [bc, _, bc1, _, bc2, _]) in grid.order.iter().zip(&*slopes) {
-                    let (first, second) =
-                        if c == i { (d1 / b, d2 / b) } else { (d / b * (bc1 / bc), d / b * (bc2 / bc)) };
-                    jacobian.dm[i * classes + c] += weight * first;
-                    jacobian.ds2[i * classes + c] += 0.5 * weight * second;
-                }
-            }
-        }
-    }
 }
 
 /// B, D and their first and second derivatives in the mean, in the order B, D, B', D', B'', D'': with t = 1 - sigma, dq/dm = q t
@@ -264,7 +198,6 @@ struct Integrate<'a> {
     m: &'a [f64],
     s2: &'a [f64],
     p: &'a mut [f64],
-    jacobian: Option<&'a mut Jacobian>,
 }
 
 impl pulp::WithSimd for Integrate<'_> {
@@ -272,10 +205,7 @@ impl pulp::WithSimd for Integrate<'_> {
 
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, _: S) {
-        match self.jacobian {
-            None => self.rule.integrate(self.m, self.s2, self.p),
-            Some(jacobian) => self.rule.integrate_slopes(self.m, self.s2, self.p, jacobian),
-        }
+        self.rule.integrate(self.m, self.s2, self.p);
     }
 }
 
@@ -349,9 +279,15 @@ mod tests {
         ) {
             let (m, s2): (Vec<f64>, Vec<f64>) = points.iter().map(|&(m, log_v)| (m, log_v.exp())).unzip();
             let classes = m.len();
-            let mut p = vec![0.0; classes];
-            let mut jacobian = Jacobian::default();
-            Predictive::new(Resolution::Golden).probs_and_jacobian(&m, &s2, &mut p, &mut jacobian).unwrap();
+            let p = probs(&m, &s2, Resolution::Golden);
+            let slopes: Vec<Slope> = (0..classes)
+                .map(|k| {
+                    let mut slope = Slope::default();
+                    let of_label = Predictive::new(Resolution::Golden).prob_and_slope(&m, &s2, k, &mut slope).unwrap();
+                    assert!((of_label - p[k]).abs() < 1e-13, "{of_label} {}", p[k]);
+                    slope
+                })
+                .collect();
             prop_assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-12);
             for c in 0..classes {
                 let at = |dm: f64, ds: f64| {
@@ -365,18 +301,9 @@ mod tests {
                 let g = 1e-3 * s2[c];
                 let (wide, narrow) = (at(0.0, g), at(0.0, -g));
                 for k in 0..classes {
-                    prop_assert!((jacobian.dm[k * classes + c] - (up[k] - down[k]) / (2.0 * h)).abs() < 1e-8);
+                    prop_assert!((slopes[k].dm[c] - (up[k] - down[k]) / (2.0 * h)).abs() < 1e-8);
                     let by_s2 = (wide[k] - narrow[k]) / (2.0 * g);
-                    prop_assert!((jacobian.ds2[k * classes + c] - by_s2).abs() < 1e-7 + 1e-14 / g);
-                }
-            }
-            for k in 0..classes {
-                let mut slope = Slope::default();
-                let of_label = Predictive::new(Resolution::Golden).prob_and_slope(&m, &s2, k, &mut slope).unwrap();
-                prop_assert!((of_label - p[k]).abs() < 1e-15);
-                for c in 0..classes {
-                    prop_assert!((slope.dm[c] - jacobian.dm[k * classes + c]).abs() < 1e-14);
-                    prop_assert!((slope.ds2[c] - jacobian.ds2[k * classes + c]).abs() < 1e-14);
+                    prop_assert!((slopes[k].ds2[c] - by_s2).abs() < 1e-7 + 1e-14 / g);
                 }
             }
             let turned = |x: &[f64]| { let mut x = x.to_vec(); x.rotate_left(turn % classes); x };

@@ -3,13 +3,13 @@
 use super::gamma::{log_minus_digamma1p, one_minus_trigamma1p};
 
 /// sigma(x) = 1 / (1 + exp(-x)), with full relative accuracy for x << 0.
-pub fn sigmoid(x: f64) -> f64 {
+pub(crate) fn sigmoid(x: f64) -> f64 {
     let e = (-x.abs()).exp();
     (if x >= 0.0 { 1.0 } else { e }) / (1.0 + e)
 }
 
 /// log sigma(x) = min(x, 0) - log(1 + exp(-|x|)), without overflow for any x.
-pub fn log_sigmoid(x: f64) -> f64 {
+pub(crate) fn log_sigmoid(x: f64) -> f64 {
     x.min(0.0) - (-x.abs()).exp().ln_1p()
 }
 

@@ -6,12 +6,12 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 use siskin_gp::{Query, Task};
 
-pub const QUERIES: usize = 40;
+pub(crate) const QUERIES: usize = 40;
 /// Numbers a point has; the cosine kernel has at most this rank.
 const DIM: usize = 16;
 
 /// A task of noisy clusters under the cosine kernel. Its latent functions are `f^c = a + Z u^c`, `u^c ~ N(0, I)`.
-pub struct Problem {
+pub(crate) struct Problem {
     pub task: Task,
     pub query: Query,
     /// Support, then queries, [N + 40, 16]: `Z Z'` is the kernel.
@@ -20,7 +20,7 @@ pub struct Problem {
 }
 
 /// `way` classes with `shot` examples each, output scale `scale`, temperature `tau` and prior mean `a`.
-pub fn problem(seed: u64, way: usize, shot: usize, scale: f64, tau: f64, a: f64) -> Problem {
+pub(crate) fn problem(seed: u64, way: usize, shot: usize, scale: f64, tau: f64, a: f64) -> Problem {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let n = way * shot;
     let mut normal = || rng.sample::<f64, _>(StandardNormal);
@@ -44,7 +44,7 @@ pub fn problem(seed: u64, way: usize, shot: usize, scale: f64, tau: f64, a: f64)
 }
 
 /// A likelihood as a chain needs it, in units of x = f/tau.
-pub trait Likelihood {
+pub(crate) trait Likelihood {
     /// What is averaged at a query, in place of `x`.
     fn wanted(&self, x: &mut [f64]);
 
@@ -53,14 +53,14 @@ pub trait Likelihood {
 }
 
 /// The mean over two chains, and how far it can be trusted.
-pub struct Truth {
+pub(crate) struct Truth {
     pub mean: Mat<f64>,
     halves: [Mat<f64>; 2],
 }
 
 impl Truth {
     /// Two chains of `sweeps` sweeps each about the prior times `sites` (b, w).
-    pub fn new(
+    pub(crate) fn new(
         p: &Problem,
         sites: (&Mat<f64>, &Mat<f64>),
         sweeps: usize,
@@ -71,22 +71,22 @@ impl Truth {
     }
 
     /// The largest difference of a value.
-    pub fn largest_difference(&self, other: &Mat<f64>) -> f64 {
+    pub(crate) fn largest_difference(&self, other: &Mat<f64>) -> f64 {
         (&self.mean - other).norm_max()
     }
 
     /// What a value of the two chains differs by at most.
-    pub fn largest_error(&self) -> f64 {
+    pub(crate) fn largest_error(&self) -> f64 {
         (&self.halves[0] - &self.halves[1]).norm_max()
     }
 
     /// Mean over the queries of `KL(truth || other)`.
-    pub fn divergence(&self, other: &Mat<f64>) -> f64 {
+    pub(crate) fn divergence(&self, other: &Mat<f64>) -> f64 {
         divergence(&self.mean, other)
     }
 
     /// What the two chains diverge by.
-    pub fn divergence_error(&self) -> f64 {
+    pub(crate) fn divergence_error(&self) -> f64 {
         divergence(&self.halves[0], &self.halves[1])
     }
 }
@@ -97,7 +97,7 @@ fn divergence(p: &Mat<f64>, q: &Mat<f64>) -> f64 {
 }
 
 /// Mean over the queries of the largest probability.
-pub fn confidence(p: &Mat<f64>) -> f64 {
+pub(crate) fn confidence(p: &Mat<f64>) -> f64 {
     (0..QUERIES).map(|q| (0..p.ncols()).map(|c| p[(q, c)]).fold(0.0, f64::max)).sum::<f64>() / QUERIES as f64
 }
 

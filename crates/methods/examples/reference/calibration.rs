@@ -8,7 +8,7 @@ use siskin_methods::reference::{Case, Check, Comparison, Mismatch};
 const TOLERANCE: f64 = 1e-6;
 
 /// The checks by file.
-pub const CHECKS: &[(&str, Check)] =
+pub(crate) const CHECKS: &[(&str, Check)] =
     &[("calibration_cdkt.json", check), ("calibration_dkt.json", check), ("calibration_ove.json", check)];
 
 fn check(case: &Case<'_>) -> Result<Comparison, Mismatch> {

@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 use siskin_gp::inference::Inference;
 use siskin_gp::kernels::{Cosine, Kernel, Linear};
 use siskin_gp::objective::Objective;
-use siskin_gp::quadrature::Resolution;
-use siskin_gp::{Prior, Support};
+use siskin_gp::{Prior, Resolution, Support};
 use siskin_nn::HeadLoss;
 
 /// The kernel, and whether the features are normalised before it.

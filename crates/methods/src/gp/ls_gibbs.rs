@@ -10,7 +10,7 @@ pub use crate::gp::deep_kernel::{SampledObjective, SampledProbabilities};
 use crate::settings::Settings;
 use crate::{Method, Setup};
 use serde::{Deserialize, Serialize};
-use siskin_gp::inference::gibbs::SampledLikelihood;
+use siskin_gp::inference::SampledLikelihood;
 
 /// `[ls-gibbs]` of a config file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,7 +86,7 @@ mod tests {
     use crate::gp::deep_kernel::golden::CosineEpisode;
     use crate::shared::golden::Golden;
     use siskin_gp::Task;
-    use siskin_gp::inference::gibbs::LogisticSoftmaxGibbs;
+    use siskin_gp::equations::LogisticSoftmaxGibbs;
 
     /// Sites of each class, [N] each.
     fn sites(golden: &Golden, name: &str) -> Vec<Vec<f64>> {

@@ -10,7 +10,7 @@ use crate::gp::deep_kernel::{DeepKernel, SampledHead, SampledProbabilities, Samp
 use crate::settings::Settings;
 use crate::{Method, Setup};
 use serde::{Deserialize, Serialize};
-use siskin_gp::inference::gibbs::SampledLikelihood;
+use siskin_gp::inference::SampledLikelihood;
 
 /// `[ove]` of a config file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ mod tests {
     use crate::gp::deep_kernel::golden::CosineEpisode;
     use crate::shared::golden::Golden;
     use siskin_gp::Task;
-    use siskin_gp::inference::gibbs::OneVsEachGibbs;
+    use siskin_gp::equations::OneVsEachGibbs;
 
     #[test]
     fn losses_probabilities_and_gradients_at_fixed_omega_are_those_of_pytorch() {

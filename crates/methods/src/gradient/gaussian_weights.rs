@@ -13,13 +13,13 @@ const GAMMA_RATE: f32 = 0.01;
 const PLACES: u64 = 1 << 16;
 
 /// `len` standard normal numbers for sample `s` at `place` of task `index`.
-pub fn draw(seed: u64, name: &str, index: u64, [place, s]: [usize; 2], len: usize) -> Vec<f32> {
+pub(super) fn draw(seed: u64, name: &str, index: u64, [place, s]: [usize; 2], len: usize) -> Vec<f32> {
     let mut rng = stream(seed, name, (index * PLACES + place as u64) * PLACES + s as u64);
     (0..len).map(|_| StandardNormal.sample(&mut rng)).collect()
 }
 
 /// Weights drawn from the Gaussian, and what their derivatives need.
-pub struct Sample {
+pub(super) struct Sample {
     /// mu + exp(rho / 2) eps.
     pub weights: Vec<f32>,
     /// exp(rho / 2) eps.
@@ -28,14 +28,14 @@ pub struct Sample {
 
 impl Sample {
     /// The weights of `eps`.
-    pub fn new(lambda: &[f32], eps: Vec<f32>) -> Sample {
+    pub(super) fn new(lambda: &[f32], eps: Vec<f32>) -> Sample {
         let (mu, rho) = lambda.split_at(lambda.len() / 2);
         let spread: Vec<f32> = rho.iter().zip(eps).map(|(rho, eps)| (0.5 * rho).exp() * eps).collect();
         Sample { weights: mu.iter().zip(&spread).map(|(mu, s)| mu + s).collect(), spread }
     }
 
     /// From a gradient `g` in the weights to one in lambda: dw/dmu = 1, dw/drho = spread / 2.
-    pub fn add_gradient(&self, g: &[f32], weight: f32, to: &mut [f32]) {
+    pub(super) fn add_gradient(&self, g: &[f32], weight: f32, to: &mut [f32]) {
         let (mu, rho) = to.split_at_mut(self.weights.len());
         for i in 0..g.len() {
             mu[i] += weight * g[i];
@@ -44,7 +44,7 @@ impl Sample {
     }
 
     /// The change of the weights where lambda changes along `v`.
-    pub fn along(&self, v: &[f32]) -> Vec<f32> {
+    pub(super) fn along(&self, v: &[f32]) -> Vec<f32> {
         let (mu, rho) = v.split_at(self.weights.len());
         (0..mu.len()).map(|i| mu[i] + 0.5 * self.spread[i] * rho[i]).collect()
     }
@@ -52,7 +52,7 @@ impl Sample {
 
 /// Adds to a Hessian times `v` what the second derivative of the weights gives, d^2w/drho^2 = spread / 4: half the
 /// gradient in rho, `slope`, that [`Sample::add_gradient`] made.
-pub fn add_curvature(slope: &[f32], v: &[f32], to: &mut [f32]) {
+pub(super) fn add_curvature(slope: &[f32], v: &[f32], to: &mut [f32]) {
     let n = slope.len();
     for i in 0..n {
         to[n + i] += 0.5 * slope[i] * v[n + i];
@@ -60,7 +60,7 @@ pub fn add_curvature(slope: &[f32], v: &[f32], to: &mut [f32]) {
 }
 
 /// KL(q || q_0) = 1/2 sum [ exp(rho - rho_0) + (mu - mu_0)^2 exp(-rho_0) - 1 - rho + rho_0 ].
-pub fn kl(lambda: &[f32], start: &[f32]) -> f64 {
+pub(super) fn kl(lambda: &[f32], start: &[f32]) -> f64 {
     let n = lambda.len() / 2;
     let term = |i: usize| {
         let (d_mu, d_rho) = (f64::from(lambda[i] - start[i]), f64::from(lambda[n + i] - start[n + i]));
@@ -70,7 +70,7 @@ pub fn kl(lambda: &[f32], start: &[f32]) -> f64 {
 }
 
 /// dKL/dlambda.
-pub fn add_kl_gradient(lambda: &[f32], start: &[f32], weight: f32, to: &mut [f32]) {
+pub(super) fn add_kl_gradient(lambda: &[f32], start: &[f32], weight: f32, to: &mut [f32]) {
     let n = lambda.len() / 2;
     for i in 0..n {
         to[i] += weight * (lambda[i] - start[i]) * (-start[n + i]).exp();
@@ -79,7 +79,7 @@ pub fn add_kl_gradient(lambda: &[f32], start: &[f32], weight: f32, to: &mut [f32
 }
 
 /// dKL/dlambda_0.
-pub fn add_kl_prior_gradient(lambda: &[f32], start: &[f32], weight: f32, to: &mut [f32]) {
+pub(super) fn add_kl_prior_gradient(lambda: &[f32], start: &[f32], weight: f32, to: &mut [f32]) {
     let n = lambda.len() / 2;
     for i in 0..n {
         let (d_mu, precision) = (lambda[i] - start[i], (-start[n + i]).exp());
@@ -89,7 +89,7 @@ pub fn add_kl_prior_gradient(lambda: &[f32], start: &[f32], weight: f32, to: &mu
 }
 
 /// The derivatives of <dKL/dlambda, v>: with respect to lambda, and to lambda_0.
-pub fn add_kl_second(
+pub(super) fn add_kl_second(
     lambda: &[f32],
     start: &[f32],
     v: &[f32],
@@ -111,7 +111,7 @@ pub fn add_kl_second(
 
 /// -log p(lambda_0) up to constants for mu_0 ~ N(0, 1) and exp(-rho_0) ~ Gamma(1, 0.01): the sum of
 /// mu_0^2 / 2 + 0.01 exp(-rho_0).
-pub fn add_hyper_prior(start: &[f32], weight: f32, to: &mut [f32]) -> f64 {
+pub(super) fn add_hyper_prior(start: &[f32], weight: f32, to: &mut [f32]) -> f64 {
     let n = start.len() / 2;
     let mut value = 0.0;
     for i in 0..n {

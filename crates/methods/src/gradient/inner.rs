@@ -17,7 +17,7 @@ pub enum MetaGradient {
 }
 
 /// theta_{k+1} = theta_k - rate gradient(k, theta_k): all positions, `steps + 1` of them.
-pub fn descend(
+pub(crate) fn descend(
     start: Vec<f32>,
     steps: usize,
     rate: f64,
@@ -34,7 +34,7 @@ pub fn descend(
 
 /// From dL/dtheta_K to dL/dtheta_0 through [`descend`]: v <- v - rate H_k v from the last step to the first, with
 /// `hessian_vector(k, theta_k, v)` = H_k v.
-pub fn pull_back(
+pub(crate) fn pull_back(
     positions: &[Vec<f32>],
     rate: f64,
     mut v: Vec<f32>,
@@ -48,7 +48,7 @@ pub fn pull_back(
 }
 
 /// A classifier as a function of one flat vector of its weights: what the steps on a task need.
-pub trait FlatClassifier {
+pub(crate) trait FlatClassifier {
     /// theta_0.
     fn parameters(&self) -> Vec<f32>;
     /// Mean cross-entropy of labelled images at `theta`, with scores and gradient.
@@ -78,7 +78,7 @@ impl FlatClassifier for Network<Linear> {
 }
 
 /// Refuses second order in a precision that its pass does not have: the products with Hessians are f32.
-pub fn check_precision(order: MetaGradient, setup: &Setup, key: &str) -> Result<()> {
+pub(crate) fn check_precision(order: MetaGradient, setup: &Setup, key: &str) -> Result<()> {
     let precision = setup.device.precision();
     if order == MetaGradient::Second && precision != siskin_nn::Precision::F32 {
         return Err(Error::Settings(format!(
@@ -90,7 +90,7 @@ pub fn check_precision(order: MetaGradient, setup: &Setup, key: &str) -> Result<
 }
 
 /// Some images of a task with their labels.
-pub struct Part {
+pub(crate) struct Part {
     pixels: Vec<f32>,
     shape: [usize; 4],
     /// The classes; empty for the queries of a test.
@@ -99,7 +99,7 @@ pub struct Part {
 
 impl Part {
     /// The rows of an episode.
-    pub fn of(episode: &Episode<'_>, rows: &[usize]) -> Part {
+    pub(crate) fn of(episode: &Episode<'_>, rows: &[usize]) -> Part {
         let [_, c, h, w] = episode.images.shape();
         let image = c * h * w;
         let pixels = rows
@@ -127,7 +127,7 @@ impl Part {
     }
 
     /// Support and query of a test task of `setup.way` classes.
-    pub fn of_task(task: &TaskRows<'_>, setup: &Setup) -> Result<(Part, Part)> {
+    pub(crate) fn of_task(task: &TaskRows<'_>, setup: &Setup) -> Result<(Part, Part)> {
         check_way(task.way, setup)?;
         let part = |rows: &Rows, labels: &[usize]| Part::of_pixels(rows.pixels()?, labels, setup);
         Ok((part(task.support, task.labels)?, part(task.query, &[])?))
@@ -139,13 +139,13 @@ impl Part {
     }
 
     /// The images.
-    pub fn images(&self) -> Result<Images<'_>> {
+    pub(crate) fn images(&self) -> Result<Images<'_>> {
         Ok(Images::new(&self.pixels, self.shape)?)
     }
 }
 
 /// The head has one output for each class it was trained with.
-pub fn check_way(way: usize, setup: &Setup) -> Result<()> {
+pub(crate) fn check_way(way: usize, setup: &Setup) -> Result<()> {
     if way == setup.way {
         return Ok(());
     }
@@ -157,7 +157,7 @@ pub fn check_way(way: usize, setup: &Setup) -> Result<()> {
 }
 
 /// Refuses an answer that is not finite, where the inner steps went too far.
-pub fn finite(values: Vec<f64>, key: &'static str) -> Result<Vec<f64>> {
+pub(crate) fn finite(values: Vec<f64>, key: &'static str) -> Result<Vec<f64>> {
     match values.iter().all(|v| v.is_finite()) {
         true => Ok(values),
         false => Err(Error::Diverged { key }),

@@ -174,7 +174,7 @@ impl<L: ParticleLoss + Send + Sync> Method for ParticleClassifier<L> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::gradient::bmaml::BmamlSettings;
     use crate::shared::golden::{Golden, assert_close};
@@ -182,7 +182,7 @@ pub mod tests {
 
     /// Compares the loss of a golden file's episode and its gradients; `config` makes the settings from
     /// the numbers of particles and steps.
-    pub fn equals_pytorch<L: ParticleLoss>(golden: &str, config: impl Fn(usize, usize, &Golden) -> L) {
+    pub(crate) fn equals_pytorch<L: ParticleLoss>(golden: &str, config: impl Fn(usize, usize, &Golden) -> L) {
         let golden = Golden::parse(golden);
         let count = |name: &str| golden.f64(name) as usize;
         let (dim, way) = (count("dim"), count("way"));

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::settings::Settings;
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
-use crate::shared::tensors::{one_hot, rows, scalar};
+use crate::shared::tensors::{one_hot, rows, with_accuracy};
 use crate::{Episode, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -185,10 +185,7 @@ impl Method for MatchingNet {
                     let query = rows(&features, episode.query);
                     let log_p =
                         body.head.log_probabilities(support, one_hot(&shown, episode.way, &device), query);
-                    let scores = Scores { values: to_host(log_p.clone().inner()).values, way: episode.way };
-                    let loss = nll(log_p, &truth);
-                    let value = scalar(&loss);
-                    Ok::<_, crate::Error>((loss, (value, scores.accuracy(&truth))))
+                    Ok::<_, crate::Error>(with_accuracy(log_p, &truth, |log_p| nll(log_p, &truth)))
                 })?;
                 Ok((loss, Some(accuracy)))
             })
@@ -227,6 +224,7 @@ impl Method for MatchingNet {
 mod tests {
     use super::*;
     use crate::shared::golden::{Golden, assert_close};
+    use crate::shared::tensors::scalar;
     use burn::tensor::{Device, TensorData};
 
     fn golden() -> Golden {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
-use crate::shared::tensors::{one_hot, rows, scalar};
+use crate::shared::tensors::{one_hot, rows, with_accuracy};
 use crate::{
     Episode, Features, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
 };
@@ -227,7 +227,7 @@ pub struct RelationNet {
 }
 
 impl RelationNet {
-    /// A fresh model. `conv4` and `conv4s` become their unpadded kin; other backbones keep no maps.
+    /// A fresh model. `conv4` and `conv4s` become their unpadded variants; other backbones keep no maps.
     pub fn new(config: &RelationNetSettings, setup: Setup) -> Result<RelationNet> {
         let architecture = match setup.architecture {
             Architecture::Conv4 | Architecture::Conv4NP => Architecture::Conv4NP,
@@ -257,10 +257,7 @@ impl Method for RelationNet {
                     let features = body.features(images, pass)?;
                     let prototypes = prototypes(rows(&features, episode.support), &shown, episode.way);
                     let raw = body.head.raw(prototypes, rows(&features, episode.query), pass)?;
-                    let scores = Scores { values: to_host(raw.clone().inner()).values, way: episode.way };
-                    let loss = self.config.loss.of(raw, &truth);
-                    let value = scalar(&loss);
-                    Ok::<_, Error>((loss, (value, scores.accuracy(&truth))))
+                    Ok::<_, Error>(with_accuracy(raw, &truth, |raw| self.config.loss.of(raw, &truth)))
                 })?;
                 Ok((loss, Some(accuracy)))
             })
@@ -299,6 +296,7 @@ impl Method for RelationNet {
 mod tests {
     use super::*;
     use crate::shared::golden::{Golden, assert_close};
+    use crate::shared::tensors::scalar;
     use burn::tensor::{Device, TensorData};
 
     /// Two channels and four hidden units with the golden values.

@@ -6,13 +6,10 @@ use crate::Scores;
 use crate::gp::cdkt::released;
 use crate::gp::deep_kernel::{matrix, row_major};
 use faer::Mat;
-use siskin_gp::inference::released::{ReleasedPosterior, ReleasedStart};
+use siskin_gp::inference::{ReleasedPosterior, ReleasedStart};
 use siskin_gp::kernels::{AnyForm, Kernel, softplus};
-use siskin_gp::objective::Objective;
-use siskin_gp::objective::released::{Carry, Draw};
-use siskin_gp::objective::released_predictive::ReleasedEpisode;
-use siskin_gp::quadrature::Resolution;
-use siskin_gp::{Hyper, HyperGradient, Support};
+use siskin_gp::objective::{Carry, Draw, Objective, ReleasedEpisode};
+use siskin_gp::{Hyper, HyperGradient, Resolution, Support};
 
 /// Names of kernels in the released code, ours, and its learned parameter beside the output scale.
 const KERNELS: [(&str, &str, Option<&str>); 7] = [

@@ -9,7 +9,7 @@ const EPSILON: f64 = 1e-8;
 
 /// The optimiser of a head's scalars.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ScalarAdam {
+pub(crate) struct ScalarAdam {
     m: Vec<f64>,
     v: Vec<f64>,
     steps: u64,
@@ -17,17 +17,17 @@ pub struct ScalarAdam {
 
 impl ScalarAdam {
     /// Zero moments for `len` numbers.
-    pub fn new(len: usize) -> ScalarAdam {
+    pub(crate) fn new(len: usize) -> ScalarAdam {
         ScalarAdam { m: vec![0.0; len], v: vec![0.0; len], steps: 0 }
     }
 
     /// Steps taken so far.
-    pub fn steps(&self) -> u64 {
+    pub(crate) fn steps(&self) -> u64 {
         self.steps
     }
 
     /// `x <- x - rate m^ / (sqrt(v^) + eps)`, as PyTorch's Adam; `rate(i)` is that of number i.
-    pub fn step(&mut self, x: &mut [f64], gradient: &[f64], rate: impl Fn(usize) -> f64) {
+    pub(crate) fn step(&mut self, x: &mut [f64], gradient: &[f64], rate: impl Fn(usize) -> f64) {
         self.steps += 1;
         let (c1, c2) = (1.0 - BETA1.powf(self.steps as f64), 1.0 - BETA2.powf(self.steps as f64));
         for i in 0..x.len() {
@@ -38,14 +38,14 @@ impl ScalarAdam {
     }
 
     /// Adds the moments and the step count to a state.
-    pub fn save(&self, state: &mut State, name: &str) {
+    pub(crate) fn save(&self, state: &mut State, name: &str) {
         state.push_training(&format!("{name}.m"), &self.m);
         state.push_training(&format!("{name}.v"), &self.v);
         state.push_training(&format!("{name}.steps"), &[self.steps as f64]);
     }
 
     /// Takes them back.
-    pub fn load(&mut self, state: &State, name: &str) -> Result<()> {
+    pub(crate) fn load(&mut self, state: &State, name: &str) -> Result<()> {
         let fits = |part: &str, len: usize| {
             let values = state.f64s(&format!("{name}.{part}"))?;
             match values.len() == len {

@@ -2,9 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::settings::Check;
-use crate::shared::scores::Scores;
 use crate::shared::state::State;
-use crate::shared::tensors::{one_hot, scalar};
+use crate::shared::tensors::{one_hot, with_accuracy};
 use crate::transfer::support_fit::{Sgd, SupportClassifier, fit, orders};
 use crate::{
     Episode, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows, TrainsOn,
@@ -13,7 +12,7 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
-use siskin_nn::{Head, Init, Network, stream, to_host};
+use siskin_nn::{Head, Init, Network, stream};
 
 /// How an ordinary classifier of the base classes is trained: the settings of both methods that do it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -102,10 +101,9 @@ impl<H: BaseClassifier> Method for Pretrained<H> {
             Share::record(|step| {
                 let (loss, accuracy) = self.network.record(batch.images, step, |body, images, pass| {
                     let scores = body.head.scores(body.features(images, pass)?);
-                    let host = Scores { values: to_host(scores.clone().inner()).values, way: batch.way };
-                    let loss = cross_entropy(scores, batch.labels, self.settings.label_smoothing);
-                    let value = scalar(&loss);
-                    Ok::<_, crate::Error>((loss, (value, host.accuracy(batch.labels))))
+                    Ok::<_, crate::Error>(with_accuracy(scores, batch.labels, |scores| {
+                        cross_entropy(scores, batch.labels, self.settings.label_smoothing)
+                    }))
                 })?;
                 Ok((loss, Some(accuracy)))
             })
@@ -141,15 +139,17 @@ impl<H: BaseClassifier> Method for Pretrained<H> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::Features;
     use crate::shared::golden::{Golden, assert_close};
+    use crate::shared::tensors::scalar;
     use burn::module::Param;
     use burn::tensor::{Device, Gradients, TensorData};
+    use siskin_nn::to_host;
 
     /// A golden table as a parameter.
-    pub fn parameter<const D: usize>(
+    pub(crate) fn parameter<const D: usize>(
         golden: &Golden,
         name: &str,
         shape: [usize; D],
@@ -160,7 +160,7 @@ pub mod tests {
     }
 
     /// Loss and gradients of a head against the golden values under `name`.
-    pub fn equals_pytorch<H: BaseClassifier>(
+    pub(crate) fn equals_pytorch<H: BaseClassifier>(
         name: &str,
         head: impl FnOnce(&Golden, &Device) -> H,
         gradients: impl FnOnce(&H, &Gradients) -> Vec<Tensor<2>>,

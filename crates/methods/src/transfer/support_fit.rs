@@ -10,7 +10,7 @@ const PASSES: usize = 100;
 
 /// Options of the stochastic gradient descent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sgd {
+pub(crate) struct Sgd {
     /// The rate.
     pub rate: f64,
     /// Share of the old velocity that stays.
@@ -42,7 +42,7 @@ pub trait SupportClassifier {
 }
 
 /// Shuffled orders of `count` rows, one for each pass.
-pub fn orders(count: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<usize>> {
+pub(crate) fn orders(count: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..count).collect();
     let pass = |_| {
         order.shuffle(rng);
@@ -55,7 +55,7 @@ pub fn orders(count: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<usize>> {
 ///
 /// SGD as PyTorch has it: d = gradient + decay p; the first v is d itself, then v <- momentum v + (1 - dampening) d;
 /// p <- p - rate v.
-pub fn fit(
+pub(crate) fn fit(
     head: &mut impl SupportClassifier,
     support: &Features,
     labels: &[usize],

@@ -31,20 +31,20 @@ pub enum ForeignFault {
         images: usize,
     },
     /// It takes images of one size, and another was asked for.
-    #[error("it takes images of {height} x {width} pixels, not of {asked} x {asked}")]
+    #[error("it takes images of {height} x {width} pixels, not of {wanted} x {wanted}")]
     Size {
         /// Rows it takes.
         height: usize,
         /// Columns it takes.
         width: usize,
         /// The side that was asked for.
-        asked: u32,
+        wanted: u32,
     },
     /// No output of this name.
-    #[error("it has no output `{asked}`; it has {outputs}")]
+    #[error("it has no output `{wanted}`; it has {outputs}")]
     NoOutput {
         /// The name.
-        asked: String,
+        wanted: String,
         /// The outputs with their shapes.
         outputs: String,
     },

@@ -31,14 +31,14 @@ pub fn inspect(bytes: Vec<u8>, wishes: &Wishes) -> Result<Inspected, ForeignFaul
     let (inputs, outputs) = (graph.inputs(), graph.outputs());
     let (input, layout, fixed) = image_input(&inputs)?;
     let size = match (fixed, wishes.size) {
-        (Some((height, width)), asked) => {
-            let side = asked.unwrap_or(height as u32);
+        (Some((height, width)), wanted) => {
+            let side = wanted.unwrap_or(height as u32);
             if (height, width) != (side as usize, side as usize) {
-                return Err(ForeignFault::Size { height, width, asked: side });
+                return Err(ForeignFault::Size { height, width, wanted: side });
             }
             side
         }
-        (None, asked) => asked.unwrap_or(SIDE),
+        (None, wanted) => wanted.unwrap_or(SIDE),
     };
     let output = wanted_output(&graph, &outputs, wishes.output.as_deref())?;
     let preprocessing = wishes.preprocessing(size);
@@ -86,22 +86,22 @@ fn image_input(inputs: &[Port]) -> Result<ImageInput, ForeignFault> {
     Ok((input.name.clone(), layout, height.zip(width)))
 }
 
-fn wanted_output(graph: &Graph, outputs: &[Port], asked: Option<&str>) -> Result<String, ForeignFault> {
-    if let Some(asked) = asked {
-        return match graph.knows(asked) {
-            true => Ok(asked.to_owned()),
-            false => Err(ForeignFault::NoOutput { asked: asked.into(), outputs: list(outputs) }),
+fn wanted_output(graph: &Graph, outputs: &[Port], wanted: Option<&str>) -> Result<String, ForeignFault> {
+    if let Some(wanted) = wanted {
+        return match graph.knows(wanted) {
+            true => Ok(wanted.to_owned()),
+            false => Err(ForeignFault::NoOutput { wanted: wanted.into(), outputs: list(outputs) }),
         };
     }
     let named = FEATURES.iter().find_map(|name| outputs.iter().find(|port| port.name == *name));
     match named.or(outputs.first()) {
         Some(port) => Ok(port.name.clone()),
-        None => Err(ForeignFault::NoOutput { asked: String::new(), outputs: list(outputs) }),
+        None => Err(ForeignFault::NoOutput { wanted: String::new(), outputs: list(outputs) }),
     }
 }
 
 /// Runs the network on two images that have nothing in common; fills in how its output becomes a vector, and its length.
-fn try_out(graph: &Graph, spec: &mut ForeignSpec, asked: Option<Pool>) -> Result<(), ForeignFault> {
+fn try_out(graph: &Graph, spec: &mut ForeignSpec, wanted: Option<Pool>) -> Result<(), ForeignFault> {
     let pool = Arc::new(ThreadPool::with_num_threads(1));
     let side = spec.preprocessing.size as usize;
     let shape = match spec.layout {
@@ -109,7 +109,7 @@ fn try_out(graph: &Graph, spec: &mut ForeignSpec, asked: Option<Pool>) -> Result
         Layout::Nhwc => [1, side, side, 3],
     };
     let output = graph.run((&spec.input, &spec.output), NdTensor::zeros(shape), &pool)?;
-    spec.pool = match (output.shape().len(), asked) {
+    spec.pool = match (output.shape().len(), wanted) {
         (3, Some(pool)) => pool,
         (3, None) => Pool::First,
         (4, _) => Pool::Mean,

@@ -10,7 +10,7 @@ fn tried(bytes: Vec<u8>, wishes: &Wishes) -> Result<Inspected, ForeignFault> {
     inspect(bytes, wishes)
 }
 
-fn said(bytes: Vec<u8>, wishes: &Wishes) -> String {
+fn refusal(bytes: Vec<u8>, wishes: &Wishes) -> String {
     tried(bytes, wishes).unwrap_err().to_string()
 }
 
@@ -77,19 +77,19 @@ fn what_is_wrong_is_said_in_one_sentence() {
     let none = Wishes::default();
     let good = network(Some(16));
     for cut in [0, 1, 10, good.len() / 2, good.len() - 1] {
-        let error = said(good[..cut].to_vec(), &none);
+        let error = refusal(good[..cut].to_vec(), &none);
         assert!(!error.contains('\n') && error.len() < 500, "{cut}: {error}");
     }
-    assert!(said(b"P5 1 1 255 x".to_vec(), &none).contains("no ONNX network"));
-    let asked = |wishes| said(network(Some(16)), &wishes);
+    assert!(refusal(b"P5 1 1 255 x".to_vec(), &none).contains("no ONNX network"));
+    let with = |wishes| refusal(network(Some(16)), &wishes);
     assert!(
-        asked(Wishes { output: Some("logits".into()), ..none.clone() })
+        with(Wishes { output: Some("logits".into()), ..none.clone() })
             .contains("no output `logits`; it has `features`")
     );
-    assert!(asked(Wishes { size: Some(20), ..none.clone() }).contains("16 x 16 pixels, not of 20 x 20"));
-    assert!(asked(Wishes { std: Some([0.0; 3]), ..none.clone() }).contains("standard deviation is 0"));
+    assert!(with(Wishes { size: Some(20), ..none.clone() }).contains("16 x 16 pixels, not of 20 x 20"));
+    assert!(with(Wishes { std: Some([0.0; 3]), ..none.clone() }).contains("standard deviation is 0"));
     let with = |nodes: &[Vec<u8>], constants: &[Vec<u8>], inputs: &[Vec<u8>]| {
-        said(file(nodes, constants, inputs, &[value("y", &[None, None])]), &none)
+        refusal(file(nodes, constants, inputs, &[value("y", &[None, None])]), &none)
     };
     let x = value("x", &[None, Some(3), Some(16), Some(16)]);
     let relu = [node("Relu", &["x"], "r", &[]), node("Flatten", &["r"], "y", &[])];

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// A body that tells its connection when it is at its end, or nobody wants more of it.
-pub struct Watched {
+pub(super) struct Watched {
     body: Incoming,
     connection: Arc<Connection>,
 }
 
 impl Watched {
-    pub fn new(body: Incoming, connection: Arc<Connection>) -> Watched {
+    pub(super) fn new(body: Incoming, connection: Arc<Connection>) -> Watched {
         connection.at_work(body.is_end_stream());
         Watched { body, connection }
     }

@@ -43,7 +43,7 @@ const SEAT_TRIES: usize = 20;
 const LINGER: Duration = Duration::from_millis(300);
 
 /// Listens on an address.
-pub fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     let listen = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         // A restart must not wait for connections of the last run to be forgotten.
@@ -67,7 +67,12 @@ struct Host {
 }
 
 /// Answers until `stop`, then finishes what is under way, as long as the grace lasts.
-pub async fn serve(listener: TcpListener, app: &Arc<App>, routes: Router, stop: impl Future<Output = ()>) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    app: &Arc<App>,
+    routes: Router,
+    stop: impl Future<Output = ()>,
+) {
     let limits = app.limits;
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 const ON_ITS_WAY: u64 = 300;
 
 /// All open connections.
-pub struct Registry {
+pub(super) struct Registry {
     start: Instant,
     most: usize,
     most_per_peer: usize,
@@ -43,7 +43,7 @@ impl Peer {
 }
 
 /// What is known of a connection.
-pub struct Connection {
+pub(super) struct Connection {
     peer: Peer,
     start: Instant,
     /// A request is whole and not answered yet.
@@ -69,20 +69,20 @@ enum Reason {
 }
 
 impl Connection {
-    pub fn at_work(&self, yes: bool) {
+    pub(super) fn at_work(&self, yes: bool) {
         self.at_work.store(yes, Ordering::Relaxed);
     }
 
-    pub fn stuck(&self, yes: bool) {
+    pub(super) fn stuck(&self, yes: bool) {
         self.since(&self.stuck, yes);
     }
 
-    pub fn waiting(&self, yes: bool) {
+    pub(super) fn waiting(&self, yes: bool) {
         self.since(&self.waiting, yes);
     }
 
     /// A request is answered; how many were before it.
-    pub fn answered(&self) -> u64 {
+    pub(super) fn answered(&self) -> u64 {
         self.at_work(false);
         self.answered.fetch_add(1, Ordering::Relaxed)
     }
@@ -95,7 +95,7 @@ impl Connection {
         }
     }
 
-    pub fn may_be_ended_by(&self, task: AbortHandle) {
+    pub(super) fn may_be_ended_by(&self, task: AbortHandle) {
         // It is set once, where the task is made.
         let _ = self.task.set(task);
     }
@@ -116,14 +116,14 @@ impl Connection {
 }
 
 /// A place among the connections, free again when dropped.
-pub struct Seat {
+pub(super) struct Seat {
     registry: Arc<Registry>,
     id: u64,
     connection: Arc<Connection>,
 }
 
 impl Seat {
-    pub fn connection(&self) -> Arc<Connection> {
+    pub(super) fn connection(&self) -> Arc<Connection> {
         self.connection.clone()
     }
 }
@@ -159,7 +159,7 @@ impl Open {
 }
 
 impl Registry {
-    pub fn new(most: usize, most_per_peer: usize) -> Registry {
+    pub(super) fn new(most: usize, most_per_peer: usize) -> Registry {
         Registry { start: Instant::now(), most, most_per_peer, open: Mutex::default() }
     }
 
@@ -169,7 +169,7 @@ impl Registry {
     }
 
     /// A seat for a client at this address; nothing where every seat is worked for.
-    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
         let peer = Peer::of(address);
         let mut open = self.lock();
         if open.of_peer.get(&peer).is_some_and(|count| *count >= self.most_per_peer)
@@ -200,7 +200,7 @@ impl Registry {
     }
 
     /// Whether there is a connection that has had no answer yet and whose request may be on its way.
-    pub fn someone_is_new(&self) -> bool {
+    pub(super) fn someone_is_new(&self) -> bool {
         let now = self.start.elapsed().as_millis() as u64;
         let is_new = |c: &Arc<Connection>| {
             let waiting = c.waiting.load(Ordering::Relaxed);
@@ -211,7 +211,7 @@ impl Registry {
     }
 
     /// Ends one connection, if one may be ended.
-    pub fn make_room(&self) {
+    pub(super) fn make_room(&self) {
         self.lock().end_one(None);
     }
 }

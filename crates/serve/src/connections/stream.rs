@@ -16,11 +16,11 @@ use tokio::time::{Instant, Sleep, sleep_until};
 const SLOWEST: u64 = 16 << 10;
 
 /// Where every connection is at work.
-pub const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
+pub(super) const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
 content-type: application/json\r\ncontent-length: 44\r\n\r\n{\"error\":\"the server is busy; try again\"}  \n";
 
 /// A connection with its deadlines.
-pub struct Stream {
+pub(super) struct Stream {
     inner: TcpStream,
     connection: Arc<Connection>,
     write_timeout: Duration,
@@ -31,7 +31,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub fn new(inner: TcpStream, connection: Arc<Connection>, write_timeout: Duration) -> Stream {
+    pub(super) fn new(inner: TcpStream, connection: Arc<Connection>, write_timeout: Duration) -> Stream {
         Stream { inner, connection, write_timeout, deadline: None, instead: None }
     }
 

@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 use siskin_adapt::Model;
 
 /// The description of the API.
-pub async fn openapi() -> Response {
+pub(crate) async fn openapi() -> Response {
     let mut response = include_str!("../openapi.json").into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
 /// Whether it lives.
-pub async fn health() -> Json<Value> {
+pub(crate) async fn health() -> Json<Value> {
     Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
 }
 
 /// Counters.
-pub async fn metrics(State(app): Shared) -> Response {
+pub(crate) async fn metrics(State(app): Shared) -> Response {
     let mut response = app.metrics.text(app.tasks.len()).into_response();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -32,7 +32,7 @@ pub async fn metrics(State(app): Shared) -> Response {
 }
 
 /// All models.
-pub async fn models(State(app): Shared) -> Json<Value> {
+pub(crate) async fn models(State(app): Shared) -> Json<Value> {
     Json(json!({ "models": app.models.iter().map(about_model).collect::<Vec<_>>() }))
 }
 
@@ -59,16 +59,16 @@ fn about_model(model: &Model) -> Value {
 }
 
 /// All tasks.
-pub async fn list(State(app): Shared) -> Json<Value> {
+pub(crate) async fn list(State(app): Shared) -> Json<Value> {
     Json(json!({ "tasks": app.tasks.all().iter().map(|entry| about_task(&app, entry)).collect::<Vec<_>>() }))
 }
 
 /// One task.
-pub async fn show(State(app): Shared, path: Id) -> Reply<Json<Value>> {
+pub(crate) async fn show(State(app): Shared, path: Id) -> Reply<Json<Value>> {
     Ok(Json(about_task(&app, &*app.tasks.get(&id(path)?)?)))
 }
 
-pub fn about_task(app: &App, entry: &Entry) -> Value {
+pub(super) fn about_task(app: &App, entry: &Entry) -> Value {
     let (task, known) = (&entry.task, entry.task.calibration());
     let count = |c: usize| task.labels().iter().filter(|&&label| label == c).count();
     let classes = task.classes().iter().enumerate();
@@ -96,7 +96,7 @@ pub fn about_task(app: &App, entry: &Entry) -> Value {
 }
 
 /// Forgets a task.
-pub async fn delete(State(app): Shared, path: Id) -> Reply<StatusCode> {
+pub(crate) async fn delete(State(app): Shared, path: Id) -> Reply<StatusCode> {
     let (shared, id) = (app.clone(), id(path)?);
     app.work.job(0.0).turn(move |_| shared.tasks.delete(&id)).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -27,7 +27,7 @@ struct MoreBody {
 type PartOf = Result<Path<(String, String)>, PathRejection>;
 
 /// Names and classes of a task's examples.
-pub async fn examples_of(State(app): Shared, path: Id) -> Reply<Json<Value>> {
+pub(crate) async fn examples_of(State(app): Shared, path: Id) -> Reply<Json<Value>> {
     let entry = app.tasks.get(&id(path)?)?;
     let (task, classes) = (&entry.task, entry.task.classes());
     let of = |(i, (name, &label)): (usize, (&String, &usize))| json!({"index": i, "name": name, "class": classes[label]});
@@ -36,7 +36,7 @@ pub async fn examples_of(State(app): Shared, path: Id) -> Reply<Json<Value>> {
 }
 
 /// Adds labelled images, of classes that are there or of new ones.
-pub async fn add(State(app): Shared, path: Id, request: Request) -> Reply<Json<Value>> {
+pub(crate) async fn add(State(app): Shared, path: Id, request: Request) -> Reply<Json<Value>> {
     let entry = app.tasks.get(&id(path)?)?;
     let read = body::read(&app, request).await?;
     let (classes, mut given) = match body::kind(&read.headers)? {
@@ -96,13 +96,13 @@ fn rename(task: &TaskClassifier, classes: &[String], given: &mut [LabelledImage]
 }
 
 /// Forgets a class with its examples.
-pub async fn remove_class(State(app): Shared, path: PartOf) -> Reply<Json<Value>> {
+pub(crate) async fn remove_class(State(app): Shared, path: PartOf) -> Reply<Json<Value>> {
     let (id, class) = part(path)?;
     change(&app, &id, move |task, model, late| task.without_class(model, &class, late)).await
 }
 
 /// Forgets one example, by its place in the list.
-pub async fn remove_example(State(app): Shared, path: PartOf) -> Reply<Json<Value>> {
+pub(crate) async fn remove_example(State(app): Shared, path: PartOf) -> Reply<Json<Value>> {
     let (id, index) = part(path)?;
     let index: usize =
         index.parse().map_err(|_| Refusal::bad("an example is meant by its index, a number"))?;

@@ -24,7 +24,7 @@ const MOST_SHOWN: usize = 200;
 /// How a task is made, beside its images.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TaskSettings {
+pub(crate) struct TaskSettings {
     model: Option<String>,
     #[serde(default)]
     name: String,
@@ -50,13 +50,13 @@ struct TaskBody {
 /// A class within a JSON body.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ClassBody {
+pub(super) struct ClassBody {
     name: String,
     images: Vec<Encoded>,
 }
 
 /// A labelled image that is not decoded yet.
-pub struct LabelledImage {
+pub(super) struct LabelledImage {
     pub name: String,
     /// Whether the name is ours: the image came without one.
     pub made_up: bool,
@@ -65,7 +65,7 @@ pub struct LabelledImage {
 }
 
 /// Makes a task.
-pub async fn create(
+pub(crate) async fn create(
     State(app): Shared,
     settings: Result<Query<TaskSettings>, QueryRejection>,
     request: Request,
@@ -132,7 +132,7 @@ async fn make(
 }
 
 /// What the model sees of labelled images.
-pub async fn examples(
+pub(super) async fn examples(
     app: &Arc<App>,
     job: &mut Job<'_>,
     images: Vec<LabelledImage>,
@@ -162,7 +162,7 @@ fn task_json(bytes: &[u8]) -> Reply<NewTask> {
 }
 
 /// Names of the classes, and their images.
-pub fn labelled(classes: Vec<ClassBody>) -> Reply<(Vec<String>, Vec<LabelledImage>)> {
+pub(super) fn labelled(classes: Vec<ClassBody>) -> Reply<(Vec<String>, Vec<LabelledImage>)> {
     let mut given = Vec::new();
     for (class, ClassBody { name, images }) in classes.iter().enumerate() {
         for (i, image) in images.iter().enumerate() {
@@ -178,13 +178,13 @@ pub fn labelled(classes: Vec<ClassBody>) -> Reply<(Vec<String>, Vec<LabelledImag
 }
 
 /// What an image without a name is called. A class whose name is too long is refused later; it is not copied for each image.
-pub fn shown(class: &str, number: usize) -> String {
+pub(super) fn shown(class: &str, number: usize) -> String {
     let class: String = class.chars().take(MOST_SHOWN).collect();
     format!("{class} {number}")
 }
 
 /// The same from a form: the name of a field is the class of its image.
-pub async fn form(app: &App, read: &Read, boundary: &str) -> Reply<(Vec<String>, Vec<LabelledImage>)> {
+pub(super) async fn form(app: &App, read: &Read, boundary: &str) -> Reply<(Vec<String>, Vec<LabelledImage>)> {
     let mut classes: Vec<String> = Vec::new();
     let mut given = Vec::new();
     for Part { field, file, bytes } in
@@ -202,6 +202,6 @@ pub async fn form(app: &App, read: &Read, boundary: &str) -> Reply<(Vec<String>,
 }
 
 /// The images of a body, for the fuzz targets.
-pub fn images_of_task(bytes: &[u8]) -> Vec<Bytes> {
+pub(crate) fn images_of_task(bytes: &[u8]) -> Vec<Bytes> {
     task_json(bytes).map(|new| new.images.into_iter().map(|g| g.bytes).collect()).unwrap_or_default()
 }

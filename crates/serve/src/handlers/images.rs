@@ -14,7 +14,7 @@ const TURN: f64 = 0.1;
 
 /// Refuses a request with too many images, or too many pixels by what their headers claim. What is no image claims none: it
 /// is refused when its turn comes.
-pub fn check_images<'a>(app: &App, images: impl ExactSizeIterator<Item = &'a Bytes>) -> Reply<()> {
+pub(super) fn check_images<'a>(app: &App, images: impl ExactSizeIterator<Item = &'a Bytes>) -> Reply<()> {
     let (count, most) = (images.len(), app.limits.max_images);
     if count == 0 {
         return Err(Refusal::bad("there is no image in the request"));
@@ -36,20 +36,20 @@ pub fn check_images<'a>(app: &App, images: impl ExactSizeIterator<Item = &'a Byt
 }
 
 /// What the network sees of an image, or why nothing; an error of the request once nobody waits for its answer.
-pub fn view(app: &App, model: &Model, bytes: &[u8], late: &AtomicBool) -> Reply<Result<View, String>> {
+pub(super) fn view(app: &App, model: &Model, bytes: &[u8], late: &AtomicBool) -> Reply<Result<View, String>> {
     stop_if(late)?;
     Ok(app.intake.view(model, bytes).map_err(|fault| format!("{fault}; {}", fault.advice())))
 }
 
 /// Seconds that an image takes to be decoded and to go through a network, roughly: by its pixels and the network's input.
-pub fn image_seconds(model: &Model, bytes: &Bytes) -> f64 {
+pub(super) fn image_seconds(model: &Model, bytes: &Bytes) -> f64 {
     let pixels = claim(bytes).map_or(0, |claim| claim.pixels()) as f64;
     let (side, channels) = model.input();
     3e-8 * pixels + 1e-6 * f64::from(side * side) * channels as f64
 }
 
 /// Splits a request's images into turns of about [`TURN`] seconds, at least one image each.
-pub fn turns(images: Vec<Bytes>, seconds: impl Fn(&Bytes) -> f64) -> Vec<Vec<Bytes>> {
+pub(super) fn turns(images: Vec<Bytes>, seconds: impl Fn(&Bytes) -> f64) -> Vec<Vec<Bytes>> {
     let mut turns: Vec<Vec<Bytes>> = Vec::new();
     let mut left = 0.0;
     for image in images {
@@ -66,14 +66,14 @@ pub fn turns(images: Vec<Bytes>, seconds: impl Fn(&Bytes) -> f64) -> Vec<Vec<Byt
     turns
 }
 
-pub fn stop_if(late: &AtomicBool) -> Reply<()> {
+pub(super) fn stop_if(late: &AtomicBool) -> Reply<()> {
     match late.load(Ordering::Relaxed) {
         true => Err(siskin_adapt::Error::Stopped.into()),
         false => Ok(()),
     }
 }
 
-pub fn warnings(mismatch: Option<Mismatch>) -> Value {
+pub(super) fn warnings(mismatch: Option<Mismatch>) -> Value {
     mismatch.iter().map(ToString::to_string).collect()
 }
 

@@ -6,10 +6,10 @@ mod create;
 mod images;
 mod predict;
 
-pub use about::{delete, health, list, metrics, models, openapi, show};
-pub use change::{add, examples_of, remove_class, remove_example};
-pub use create::{create, images_of_task};
-pub use predict::{images_of_question, predict};
+pub(crate) use about::{delete, health, list, metrics, models, openapi, show};
+pub(crate) use change::{add, examples_of, remove_class, remove_example};
+pub(crate) use create::{create, images_of_task};
+pub(crate) use predict::{images_of_question, predict};
 
 use crate::App;
 use crate::error::{Refusal, Reply};
@@ -27,11 +27,11 @@ fn id(id: Id) -> Reply<String> {
 }
 
 /// A path of ours, with a method that it does not take.
-pub async fn method_not_allowed() -> Refusal {
+pub(crate) async fn method_not_allowed() -> Refusal {
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not take this method; see /openapi.json")
 }
 
 /// A path that is none of ours.
-pub async fn not_found() -> Refusal {
+pub(crate) async fn not_found() -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, "there is nothing here; see /openapi.json")
 }

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// How to answer: the rules, and how many nearest examples to show.
 #[derive(Deserialize, Clone, Copy)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub(crate) struct Settings {
     level: f64,
     abstain: f64,
     min_probability: f64,
@@ -59,7 +59,7 @@ enum Prediction {
 }
 
 /// Answers for images.
-pub async fn predict(
+pub(crate) async fn predict(
     State(app): Shared,
     path: Id,
     settings: Result<Query<Settings>, QueryRejection>,
@@ -174,7 +174,7 @@ fn images_json(bytes: &[u8]) -> Reply<(Settings, Vec<Bytes>)> {
 }
 
 /// The images of a body, for the fuzz targets.
-pub fn images_of_question(bytes: &[u8]) -> Vec<Bytes> {
+pub(crate) fn images_of_question(bytes: &[u8]) -> Vec<Bytes> {
     images_json(bytes).map(|(_, images)| images).unwrap_or_default()
 }
 

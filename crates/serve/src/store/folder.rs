@@ -6,21 +6,21 @@ use siskin_data::files::{self, Lock};
 use std::path::{Path, PathBuf};
 
 /// The folder, locked.
-pub struct Folder {
+pub(super) struct Folder {
     path: PathBuf,
     _lock: Lock,
 }
 
 impl Folder {
     /// Makes the folder if it is not there, takes its lock, and lets only its owner in.
-    pub fn open(path: PathBuf) -> Result<Folder> {
+    pub(super) fn open(path: PathBuf) -> Result<Folder> {
         make(&path).map_err(io("create", &path))?;
         let lock = Lock::take(&path).map_err(io("use", &path))?;
         Ok(Folder { path, _lock: lock })
     }
 
     /// Id and path of each task file, in order.
-    pub fn list(&self) -> Result<Vec<(String, PathBuf)>> {
+    pub(super) fn list(&self) -> Result<Vec<(String, PathBuf)>> {
         let mut found = Vec::new();
         for file in std::fs::read_dir(&self.path).map_err(io("list", &self.path))? {
             let path = file.map_err(io("list", &self.path))?.path();
@@ -35,11 +35,11 @@ impl Folder {
     }
 
     /// Writes the file of a task: it is there whole when this returns.
-    pub fn save(&self, id: &str, bytes: &[u8]) -> Reply<()> {
+    pub(super) fn save(&self, id: &str, bytes: &[u8]) -> Reply<()> {
         files::write_private(&self.file(id), bytes).map_err(|e| Refusal::failure("keeping the task", e))
     }
 
-    pub fn remove(&self, id: &str) -> Reply<()> {
+    pub(super) fn remove(&self, id: &str) -> Reply<()> {
         std::fs::remove_file(self.file(id)).map_err(|e| Refusal::failure("removing the task's file", e))
     }
 
@@ -49,7 +49,7 @@ impl Folder {
 }
 
 /// Reads a task file, and finds the model it was made with.
-pub fn load(path: &Path, models: &[Model]) -> std::result::Result<(TaskClassifier, usize), String> {
+pub(super) fn load(path: &Path, models: &[Model]) -> std::result::Result<(TaskClassifier, usize), String> {
     let task = TaskClassifier::load(path).map_err(|e| e.to_string())?;
     let wanted = task.model().ok_or("it was made from vectors, this server takes images")?;
     let found = models.iter().position(|model| model.hash() == wanted.hash);

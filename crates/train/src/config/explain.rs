@@ -38,8 +38,8 @@ pub(super) fn explained_setting(key: &str, why: &str) -> Error {
 
 /// From serde's "invalid type: string "x", expected u64" or "invalid value: integer `-1`, expected u64".
 fn wrong_value(message: &str) -> Option<String> {
-    let told = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))?;
-    let (found, expected) = told.split_once(", expected ")?;
+    let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))?;
+    let (found, expected) = rest.split_once(", expected ")?;
     let must = match expected {
         "u64" | "u32" | "usize" if found.starts_with("integer") => "a whole number of at least 0",
         "u64" | "u32" | "usize" => "a whole number",

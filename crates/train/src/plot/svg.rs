@@ -6,7 +6,7 @@ use super::theme;
 
 /// A rectangle of the drawing, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Area {
+pub(super) struct Area {
     /// Left edge.
     pub x: f64,
     /// Upper edge.

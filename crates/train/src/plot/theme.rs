@@ -4,7 +4,7 @@
 //! PNG has no preference and takes the light palette.
 
 /// How many series colours there are; a chart with more starts again.
-pub const SERIES: usize = 6;
+pub(super) const SERIES: usize = 6;
 
 /// `(selector, property, light, dark)`.
 const COLOURS: &[(&str, &str, &str, &str)] = &[

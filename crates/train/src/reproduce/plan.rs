@@ -148,14 +148,14 @@ impl Plan {
         methods.sort_unstable();
         methods.dedup();
         check_names("method or row of this table", &self.options.methods, &methods, &methods)?;
-        let asked = |names: &[String], of: &[&str]| {
+        let matches = |names: &[String], of: &[&str]| {
             names.is_empty() || names.iter().any(|name| of.contains(&name.as_str()))
         };
         let wanted: Vec<usize> = (self.cells.iter())
             .filter(|(cell, run)| {
                 let method = self.runs[*run].paper.method.name();
-                asked(&self.options.only, &[&cell.name, cell.row_key(), cell.column_key()])
-                    && asked(&self.options.methods, &[method, cell.row_key()])
+                matches(&self.options.only, &[&cell.name, cell.row_key(), cell.column_key()])
+                    && matches(&self.options.methods, &[method, cell.row_key()])
             })
             .map(|(_, run)| *run)
             .collect();

@@ -152,8 +152,8 @@ mod tests {
             gather(current().as_ref(), if rank == 0 { Err(Error::Stopped) } else { Ok(vec![]) }, &stop)
         });
         assert!(stopped.iter().all(|end| matches!(end, Err(Error::Stopped))), "{stopped:?}");
-        let asked = on_threads(3, |rank| agree(current().as_ref(), &AtomicBool::new(rank == 2)).unwrap());
-        assert_eq!(asked, [true; 3]);
+        let found = on_threads(3, |rank| agree(current().as_ref(), &AtomicBool::new(rank == 2)).unwrap());
+        assert_eq!(found, [true; 3]);
         let read = on_threads(3, |rank| from_first(current().as_ref(), || Ok(vec![7 + rank as u8])).unwrap());
         assert_eq!(read, vec![vec![7]; 3]);
     }

@@ -6,7 +6,7 @@ use siskin_methods::{Role, State, Values};
 /// The fresh state of a method with what was learned before it: every array of the same name, shape and precision. The
 /// networks are in single precision, the numbers of the heads in double precision; those stay fresh if `scalars` says so.
 /// The optimiser starts from zero.
-pub fn handed_over(fresh: State, before: &State, scalars: Scalars) -> State {
+pub(super) fn handed_over(fresh: State, before: &State, scalars: Scalars) -> State {
     let mut state = fresh;
     for tensor in state.0.iter_mut().filter(|t| t.role == Role::Model) {
         let network = matches!(tensor.values, Values::F32(_));

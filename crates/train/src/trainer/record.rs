@@ -77,7 +77,7 @@ const MOST_POINTS: u64 = 10_000;
 
 impl Record {
     /// Goes on after `bytes` of `metrics.jsonl`. `episodes`: those of the phase.
-    pub fn open(folder: &RunFolder, bytes: u64, episodes: u64) -> Result<Record> {
+    pub(super) fn open(folder: &RunFolder, bytes: u64, episodes: u64) -> Result<Record> {
         if team::current().rank() > 0 {
             return Ok(Record(None));
         }
@@ -87,12 +87,12 @@ impl Record {
     }
 
     /// A line of `metrics.jsonl` alone.
-    pub fn line(&mut self, line: &Line<'_>) -> Result<()> {
+    pub(super) fn line(&mut self, line: &Line<'_>) -> Result<()> {
         self.0.as_mut().map_or(Ok(()), |files| files.metrics.write(line))
     }
 
     /// A step or a fit: its line, and loss and scalars as curves.
-    pub fn step(&mut self, line: &Line<'_>) -> Result<()> {
+    pub(super) fn step(&mut self, line: &Line<'_>) -> Result<()> {
         let Some(Files { metrics, events, stride, latest }) = &mut self.0 else { return Ok(()) };
         metrics.write(line)?;
         let (Line::Step { episode, loss, scalars, .. } | Line::Fit { episode, loss, scalars, .. }) = line
@@ -117,7 +117,7 @@ impl Record {
     }
 
     /// A validation.
-    pub fn validation(&mut self, line: &Line<'_>) -> Result<()> {
+    pub(super) fn validation(&mut self, line: &Line<'_>) -> Result<()> {
         let Some(Files { metrics, events, .. }) = &mut self.0 else { return Ok(()) };
         metrics.write(line)?;
         if let Line::Validation { episode, accuracy: Some(accuracy), nll: Some(nll), .. } = line {
@@ -128,7 +128,7 @@ impl Record {
     }
 
     /// Brings the lines to the disk and says how long they are.
-    pub fn flush(&mut self) -> Result<u64> {
+    pub(super) fn flush(&mut self) -> Result<u64> {
         self.0.as_mut().map_or(Ok(0), |files| files.metrics.flush())
     }
 }

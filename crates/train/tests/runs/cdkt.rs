@@ -41,7 +41,7 @@ fn every_objective_trains_and_tests() {
 }
 
 /// Six episodes with so many steps of inference: what the person is told, and the log.
-fn told_and_logged(steps: usize, objective: [&str; 2]) -> (Vec<String>, String) {
+fn notices_and_log(steps: usize, objective: [&str; 2]) -> (Vec<String>, String) {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("run");
     let [objective, inference] = objective;
@@ -52,32 +52,35 @@ fn told_and_logged(steps: usize, objective: [&str; 2]) -> (Vec<String>, String) 
     ];
     let set: Vec<&str> = set.iter().map(String::as_str).collect();
     let mut run = with_opener(|opener| Run::start(&folder, config(&set), opener)).unwrap();
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     let mut listen = |event: &Event| {
         if let Event::Notice { text, .. } = event {
-            told.push(text.clone());
+            notices.push(text.clone());
         }
     };
     run.train(&AtomicBool::new(false), &mut listen).unwrap();
-    (told, std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap())
+    (notices, std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap())
 }
 
 #[test]
 fn inference_that_does_not_converge_reaches_the_log_and_the_person() {
-    let (told, log) = told_and_logged(1, ["direct", "natural"]);
-    assert!(told.len() == 1 && told[0].contains("does not converge"), "{told:?}");
+    let (notices, log) = notices_and_log(1, ["direct", "natural"]);
+    assert!(notices.len() == 1 && notices[0].contains("does not converge"), "{notices:?}");
     let notice = log.lines().find(|line| line.contains("\"kind\":\"notice\"")).unwrap();
     assert!(notice.contains("does not converge"), "{notice}");
     assert_eq!(log.matches("\"residual\":").count(), 6, "{log}");
 
-    let (told, log) = told_and_logged(200, ["direct", "natural"]);
-    assert!(told.is_empty(), "{told:?}");
+    let (notices, log) = notices_and_log(200, ["direct", "natural"]);
+    assert!(notices.is_empty(), "{notices:?}");
     assert_eq!(log.matches("\"residual\":").count(), 6, "{log}");
 
     // The released two sweeps are part of that method: logged, but no notice.
     for objective in ["released", "released-predictive"] {
-        let (told, log) = told_and_logged(2, [objective, "paper"]);
-        assert!(told.is_empty() && log.matches("\"residual\":").count() == 6, "{objective}: {told:?} {log}");
+        let (notices, log) = notices_and_log(2, [objective, "paper"]);
+        assert!(
+            notices.is_empty() && log.matches("\"residual\":").count() == 6,
+            "{objective}: {notices:?} {log}"
+        );
     }
 }
 

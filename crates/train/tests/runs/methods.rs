@@ -104,8 +104,8 @@ impl Case {
             let validations = run.trainer().validations_without_accuracy();
             assert!(validations > 0 && run.trainer().best().is_none(), "{name}: {:?}", run.trainer().best());
             let lines = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
-            let told = lines.matches("\"accuracy\":null,\"nll\":null,\"best\":false").count();
-            assert_eq!(told as u64, validations, "{name}: {lines}");
+            let missing = lines.matches("\"accuracy\":null,\"nll\":null,\"best\":false").count();
+            assert_eq!(missing as u64, validations, "{name}: {lines}");
             assert!(!folder.join("best.safetensors").exists(), "{name}");
             let steps = with_opener(|opener| Run::replay(&folder, opener)).unwrap();
             assert!(steps.len() == 3 && steps.iter().all(|(_, report)| !report.taken), "{name}: {steps:?}");

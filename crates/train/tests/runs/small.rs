@@ -20,19 +20,19 @@ const SMALL: [&str; 8] = [
 ];
 
 /// The small config with more settings.
-pub fn config(more: &[&str]) -> Config {
+pub(crate) fn config(more: &[&str]) -> Config {
     let settings: Vec<String> = SMALL.iter().chain(more).map(|s| s.to_string()).collect();
     Config::parse("", &settings).unwrap()
 }
 
 /// Opens data without a cache.
-pub fn with_opener<T>(work: impl FnOnce(&Opener<'_>) -> T) -> T {
+pub(crate) fn with_opener<T>(work: impl FnOnce(&Opener<'_>) -> T) -> T {
     let cache = Cache::new(std::env::temp_dir());
     work(&Opener { cache: &cache, on_bad: OnBadImage::Error, shorter_side: None, progress: &Silent })
 }
 
 /// Trains in `folder`, stopping once after `stop_after` steps and resuming.
-pub fn train(folder: &Path, config: &Config, stop_after: Option<u64>) {
+pub(crate) fn train(folder: &Path, config: &Config, stop_after: Option<u64>) {
     let stop = AtomicBool::new(false);
     let mut run = with_opener(|opener| Run::start(folder, config.clone(), opener)).unwrap();
     let outcome = run.train(&stop, &mut |event| {
@@ -50,7 +50,7 @@ pub fn train(folder: &Path, config: &Config, stop_after: Option<u64>) {
 }
 
 /// Two run folders hold the same bytes.
-pub fn assert_same_run(a: &Path, b: &Path) {
+pub(crate) fn assert_same_run(a: &Path, b: &Path) {
     for file in ["last.safetensors", "best.safetensors", "metrics.jsonl"] {
         assert!(
             std::fs::read(a.join(file)).unwrap() == std::fs::read(b.join(file)).unwrap(),

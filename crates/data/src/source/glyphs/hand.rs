@@ -36,7 +36,7 @@ pub(super) struct Jitter {
 
 impl Jitter {
     /// The exact performance.
-    pub const NONE: Self = Self {
+    pub(super) const NONE: Self = Self {
         angle: 0.0,
         length: 0.0,
         place: 0.0,

@@ -47,7 +47,7 @@ pub(super) struct Program {
 
 impl Program {
     /// A new character. Most have two or three strokes; a single stroke gets more arcs.
-    pub fn invent(rng: &mut ChaCha8Rng) -> Self {
+    pub(super) fn invent(rng: &mut ChaCha8Rng) -> Self {
         let count = pick(rng, &[(1, 0.2), (2, 0.4), (3, 0.28), (4, 0.12)]);
         let strokes = (0..count).map(|i| stroke(rng, i, count)).collect();
         Self { strokes }

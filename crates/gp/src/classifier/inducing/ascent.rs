@@ -75,12 +75,13 @@ impl State {
     }
 }
 
-/// Climbs from some weights until a round gains less than `rest` a point. `told` hears after every round how many of how many are done.
+/// Climbs from some weights until a round gains less than `rest` for each point. `on_round` gets, after every round, how many of
+/// how many are done.
 pub(super) fn ascend(
     rows: &Rows<'_>,
     start: Weights,
     rest: f64,
-    told: &dyn Fn(usize, usize),
+    on_round: &dyn Fn(usize, usize),
 ) -> Result<Found> {
     let mut state = State::new(rows, start)?;
     let mut converged = false;
@@ -88,7 +89,7 @@ pub(super) fn ascend(
         let before = state.bound;
         state = narrowed(rows, state)?;
         state = climbed(rows, state, if round < 2 { STEPS.0 } else { STEPS.1 }, rest)?;
-        told(round + 1, ROUNDS);
+        on_round(round + 1, ROUNDS);
         if round > 0 && state.bound - before < rest * rows.points as f64 {
             converged = true;
             break;

@@ -62,8 +62,8 @@ pub(super) struct Job<'a> {
     /// It rests when a round would gain less than this for each point.
     pub(super) rest: f64,
     pub(super) cancelled: &'a AtomicBool,
-    /// Hears how many of how many rounds are done.
-    pub(super) told: &'a dyn Fn(usize, usize),
+    /// Gets how many of how many rounds are done.
+    pub(super) on_round: &'a dyn Fn(usize, usize),
 }
 
 /// What a fit found; another may start from it.
@@ -96,7 +96,7 @@ impl Job<'_> {
             }
             _ => Weights::prior(&rows),
         };
-        let found = ascend(&rows, start, self.rest, self.told)?;
+        let found = ascend(&rows, start, self.rest, self.on_round)?;
         let (weights, bound, converged) = (found.weights, found.bound, found.converged);
         Ok(Done { z, prior, basis, weights, unit, rows: self.points.y.len(), bound, converged })
     }

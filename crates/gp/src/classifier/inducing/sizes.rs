@@ -25,14 +25,14 @@ pub(in super::super) struct Sizes {
 impl Sizes {
     /// For N rows of D numbers in C classes; `asked`: a number of inducing points somebody wants.
     pub(in super::super) fn new(
-        asked: Option<usize>,
+        wished: Option<usize>,
         rows: usize,
         width: usize,
         classes: usize,
     ) -> Result<Sizes> {
         let (n, c, d) = (rows as f64, classes as f64, width as f64);
         let room = (FEATURES / (4.0 * n)) as usize;
-        let points = asked.unwrap_or_else(|| POINTS.min(2 * rows / 3).min(room).max(LEAST.max(classes)));
+        let points = wished.unwrap_or_else(|| POINTS.min(2 * rows / 3).min(room).max(LEAST.max(classes)));
         let points = points.clamp(1, rows);
         let leading = (WORK / (n * c)).sqrt().min((COVARIANCES / c).sqrt());
         let leading = (leading as usize).clamp(LEAST.min(points), points);

@@ -20,7 +20,7 @@ fn clumps(n: usize, classes: usize, spread: f64) -> (Mat<f64>, Vec<usize>) {
 }
 
 fn job<'a>(points: Points<'a>, z: &'a Mat<f64>, hyper: &'a Hyper, cancelled: &'a AtomicBool) -> Job<'a> {
-    Job { points, weights: None, z, hyper, leading: z.nrows(), rest: 1e-7, cancelled, told: &|_, _| {} }
+    Job { points, weights: None, z, hyper, leading: z.nrows(), rest: 1e-7, cancelled, on_round: &|_, _| {} }
 }
 
 #[test]

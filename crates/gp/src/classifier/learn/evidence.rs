@@ -1,17 +1,18 @@
 //! Hyperparameters by L-BFGS on the bound of the log evidence.
 
-use super::super::posterior::{Warm, leave_one_out_loss, objective};
+use super::super::inference::Effort;
 use super::super::{GpClassifier, Likelihood};
 use super::parameters::{At, Parameters};
 use super::starts::Starts;
 use super::{Found, Points, nothing_evaluated};
+use crate::gaussian::Sites;
 use crate::inference::go_on;
-use crate::kernels::KernelGradient;
+use crate::left_out::leave_one_out;
+use crate::posterior::Blocks;
 use crate::{Error, Result};
 use argmin::core::{CostFunction, Executor, Gradient, State};
 use argmin::solver::linesearch::MoreThuenteLineSearch;
 use argmin::solver::quasinewton::LBFGS;
-use faer::Mat;
 use std::cell::RefCell;
 
 /// L-BFGS iterations at most.
@@ -33,7 +34,8 @@ struct Memory {
     /// u, value and slope of the last evaluation: the optimiser asks for the two separately.
     last: Option<(Vec<f64>, f64, Vec<f64>)>,
     best: Option<(Vec<f64>, f64)>,
-    warm: Warm,
+    /// Where the inference of the last evaluation ended, if it has sites: the next one starts there, which only saves steps.
+    sites: Option<Sites>,
     evaluations: usize,
     /// Those whose inference did not come to rest.
     unrested: usize,
@@ -50,19 +52,20 @@ impl Problem<'_> {
         }
         go_on(&self.settings.cancelled)?;
         let at = self.parameters.at(u)?;
-        let kernel = &at.kernel;
-        let Points { x, y, classes } = self.points;
-        let features = kernel.features(x.as_ref())?;
-        let gram = kernel.within(&features)?;
-        let got = objective(self.settings, gram.of_classes(classes), y, at.level, at.mean, &mut memory.warm)?;
-        let mut bar = KernelGradient::zeros(kernel);
-        gram.pull(&got.dk, &mut Mat::zeros(features.dim(), features.points()), &mut bar);
-        let slope = self.parameters.slope(u, &at, &got, &bar);
-        let per_point = -1.0 / y.len() as f64;
+        let inference = self.settings.inference(Effort::Slope, at.noise);
+        let (start, mut converged, mut dnoise) = (memory.sites.take(), false, 0.0);
+        let got = self.points.support(&at)?.through_kernel(|task| {
+            let posterior = inference.posterior_from(task, start, &self.settings.cancelled)?;
+            (converged, dnoise) = (posterior.converged, posterior.slope_in_noise());
+            memory.sites = posterior.blocks().map(Blocks::sites);
+            posterior.evidence(task)
+        })?;
+        let slope = self.parameters.slope(u, &at, &got.hyper, dnoise);
+        let per_point = -1.0 / self.points.y.len() as f64;
         let (value, slope) =
             (got.value * per_point, slope.iter().map(|s| s * per_point).collect::<Vec<f64>>());
         memory.evaluations += 1;
-        memory.unrested += usize::from(!got.converged);
+        memory.unrested += usize::from(!converged);
         if memory.best.as_ref().is_none_or(|(_, best)| value < *best) {
             memory.best = Some((u.to_vec(), value));
         }
@@ -100,8 +103,8 @@ impl Gradient for &Problem<'_> {
 
 /// The bound at the start, evaluated once: nothing is learned.
 pub(super) fn stay(settings: &GpClassifier, given: Parameters, points: Points<'_>) -> Result<Found> {
-    let loss = loss(settings, points, &given.here())?;
-    let start = vec![0.0; given.start().len()];
+    let loss = loss(settings, points, &given.start)?;
+    let start = vec![0.0; given.values().len()];
     let problem = Problem { settings, parameters: given, points, memory: RefCell::default() };
     problem.evaluate(&start)?;
     problem.found(loss, loss, true)
@@ -112,7 +115,7 @@ pub(super) fn stay(settings: &GpClassifier, given: Parameters, points: Points<'_
 /// The bound alone may prefer hyperparameters that predict badly: where leave-one-out prediction says so, the start is kept.
 pub(super) fn climb(settings: &GpClassifier, given: Parameters, points: Points<'_>) -> Result<Found> {
     let (parameters, loss_at_start) = best_start(settings, given, points)?;
-    let start = vec![0.0; parameters.start().len()];
+    let start = vec![0.0; parameters.values().len()];
     let problem = Problem { settings, parameters, points, memory: RefCell::default() };
     problem.evaluate(&start)?;
     let search = MoreThuenteLineSearch::new();
@@ -146,8 +149,11 @@ impl Problem<'_> {
         let memory = self.memory.borrow();
         let (u, _) = memory.best.as_ref().ok_or_else(nothing_evaluated)?;
         let worse = loss.zip(loss_at_start).is_some_and(|(learned, start)| learned > start);
-        let (at, loss) =
-            if worse { (self.parameters.here(), loss_at_start) } else { (self.parameters.at(u)?, loss) };
+        let (at, loss) = if worse {
+            (self.parameters.start.clone(), loss_at_start)
+        } else {
+            (self.parameters.at(u)?, loss)
+        };
         Ok(Found {
             at,
             spread: self.settings.spread,
@@ -165,9 +171,9 @@ fn loss(settings: &GpClassifier, points: Points<'_>, at: &At) -> Result<Option<f
     if settings.likelihood != Likelihood::LogisticSoftmax {
         return Ok(None);
     }
-    let Points { x, y, classes } = points;
-    let k = at.kernel.within(&at.kernel.features(x.as_ref())?)?.of_classes(classes);
-    leave_one_out_loss(settings, k, y, at.level, at.mean).map(Some)
+    let inference = settings.inference(Effort::Answers, at.noise);
+    let posterior = inference.posterior_until(&points.support(at)?.task()?, &settings.cancelled)?;
+    posterior.blocks().map(|blocks| Ok(leave_one_out(blocks, points.y)?.log_loss)).transpose()
 }
 
 /// The best of a few starts by leave-one-out log-loss, and that loss; the given one for a likelihood that has no such loss.
@@ -176,7 +182,7 @@ fn best_start(
     given: Parameters,
     points: Points<'_>,
 ) -> Result<(Parameters, Option<f64>)> {
-    let least = loss(settings, points, &given.here())?;
+    let least = loss(settings, points, &given.start)?;
     let mut best = (given.clone(), least);
     if least.is_none() {
         return Ok(best);
@@ -184,8 +190,8 @@ fn best_start(
     let starts = Starts::new(&given, points, false)?;
     for place in starts.others().into_iter().chain(starts.hot_to_cold()) {
         go_on(&settings.cancelled)?;
-        let start = given.moved(&starts.at(&place)?);
-        let loss = loss(settings, points, &start.here())?;
+        let start = given.moved(starts.at(&place)?);
+        let loss = loss(settings, points, &start.start)?;
         if loss < best.1 {
             best = (start, loss);
         }
@@ -243,7 +249,7 @@ mod tests {
                     let kernel = Kernel::new(AnyForm::named(name).unwrap());
                     let kernel = if per_class { kernel.scale_per_class(3) } else { kernel };
                     let parameters = Parameters::new(&settings, kernel);
-                    let u: Vec<f64> = (0..parameters.start().len()).map(|i| 0.3 - 0.2 * i as f64).collect();
+                    let u: Vec<f64> = (0..parameters.values().len()).map(|i| 0.3 - 0.2 * i as f64).collect();
                     let points = Points { x: &x, y: &y, classes: 3 };
                     let problem = Problem { settings: &settings, parameters, points, memory: RefCell::default() };
                     for i in 0..u.len() {

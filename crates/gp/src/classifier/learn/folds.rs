@@ -2,6 +2,7 @@
 
 use super::super::inputs::spread_subset;
 use super::{Few, Points};
+use crate::left_out::dealt;
 
 /// Folds at most.
 const MOST_FOLDS: f64 = 5.0;
@@ -25,26 +26,21 @@ pub(super) fn folds(points: Points<'_>, order: &[usize], most: usize) -> Vec<Fol
     if are_many(points, most) {
         return vec![one_fold(points, order, most, HELD * most)];
     }
-    let mut members = vec![0usize; points.classes];
-    let ranked: Vec<(usize, usize)> = order
-        .iter()
-        .map(|&i| {
-            members[points.y[i]] += 1;
-            (i, members[points.y[i]] - 1)
-        })
-        .collect();
     let (all, more) = (order.len() as f64, order.len().saturating_sub(most).max(1) as f64);
     let parts = (all / more).round().clamp(2.0, MOST_FOLDS) as usize;
-    let is_held = |part: usize, (i, rank): (usize, usize)| rank % parts == part && members[points.y[i]] > 1;
-    let fold = |part: usize| {
-        let rows = |held: bool| -> Vec<usize> {
-            ranked.iter().filter(|&&pair| is_held(part, pair) == held).map(|&(i, _)| i).collect()
-        };
-        let (known, held) = (rows(false), rows(true));
+    let fold = |held: Vec<usize>| {
+        let known = without(order, &held);
         (!held.is_empty() && !known.is_empty())
             .then(|| Fold { known: points.select(&known), held: points.select(&held) })
     };
-    (0..parts).filter_map(fold).collect()
+    dealt(order, points.y, points.classes, parts).into_iter().filter_map(fold).collect()
+}
+
+/// The rows of `order` that are not among these.
+fn without(order: &[usize], rows: &[usize]) -> Vec<usize> {
+    let mut is_out = vec![false; order.len()];
+    rows.iter().for_each(|&row| is_out[row] = true);
+    order.iter().copied().filter(|&row| !is_out[row]).collect()
 }
 
 /// Whether one fold will do.
@@ -55,9 +51,7 @@ pub(super) fn are_many(points: Points<'_>, most: usize) -> bool {
 /// `known` points, spread over all classes, and at most `held` of the others.
 pub(super) fn one_fold(points: Points<'_>, order: &[usize], known: usize, held: usize) -> Fold {
     let known = spread_subset(order, points.y, points.classes, known);
-    let mut is_known = vec![false; order.len()];
-    known.iter().for_each(|&i| is_known[i] = true);
-    let rest: Vec<usize> = order.iter().copied().filter(|&i| !is_known[i]).collect();
+    let rest = without(order, &known);
     let step = rest.len().div_ceil(held.max(1)).max(1);
     let held: Vec<usize> = rest.into_iter().step_by(step).collect();
     Fold { known: points.select(&known), held: points.select(&held) }

@@ -5,17 +5,17 @@
 
 use super::super::GpClassifier;
 use super::super::inducing::{Done, Job, Sizes, centres};
-use super::super::posterior::{GAIN, ROUGH_GAIN};
+use super::super::inference::{GAIN, ROUGH_GAIN};
 use super::folds::{Fold, one_fold};
-use super::parameters::{At, Parameters};
+use super::parameters::Parameters;
 use super::search::{SIMPLER, SMALLEST, SPREADS};
 use super::starts::{Place, Starts};
 use super::{Learned, Points, search};
+use crate::Result;
 use crate::kernels::Kernel;
-use crate::objective::{LeaveOneOut, leave_one_out_of};
+use crate::left_out::{LeaveOneOut, leave_one_out_of};
 use crate::posterior::Latent;
 use crate::quadrature::Resolution;
-use crate::{Hyper, Result};
 use faer::Mat;
 
 /// Points that are known, first and later, and held out at most.
@@ -67,19 +67,16 @@ struct Value {
 
 impl Problem<'_> {
     fn value(&self, place: &Place, from: Option<&Done>) -> Result<Value> {
-        let At { kernel, level, mean } = self.starts.at(place)?;
-        let hyper = Hyper { kernel, mean, tau: level };
-        let known = &self.fold.known;
-        let points = Points { x: &known.x, y: &known.y, classes: self.starts.classes };
+        let hyper = self.starts.at(place)?.hyper;
         let job = Job {
-            points,
+            points: self.fold.known.points(),
             weights: None,
             z: self.z,
             hyper: &hyper,
             leading: self.leading,
             rest: ROUGH_GAIN,
             cancelled: &self.settings.cancelled,
-            told: &|_, _| {},
+            on_round: &|_, _| {},
         };
         let done = job.run(from)?;
         let latent = done.classifier().latent(self.fold.held.x.as_ref())?;
@@ -115,20 +112,19 @@ pub(in super::super) fn learn_large(
 ) -> Result<Large> {
     let given = Parameters::new(settings, kernel);
     let few = points.few(order, settings.learn_points);
-    let small = Points { x: &few.x, y: &few.y, classes: points.classes };
     let (parameters, found) = match settings.learn {
         true => {
             let found = search::search(settings, &given, points, order, false)?;
-            (given.moved(&found.at), Some(found))
+            (given.moved(found.at.clone()), Some(found))
         }
         false => (given, None),
     };
     settings.progress.reach(0.1);
-    let starts = Starts::new(&parameters, small, settings.kernel.is_none())?;
+    let starts = Starts::new(&parameters, few.points(), settings.kernel.is_none())?;
     let held = HELD.min(points.y.len() / 5);
     let fold = |known: usize| one_fold(points, order, known.min(points.y.len() - held), held);
     let Sizes { points: count, leading } = sizes;
-    let (mut place, mut converged) = (starts.place_of(&parameters.here()), true);
+    let (mut place, mut converged) = (starts.place_of(&parameters.start), true);
     let mut evaluations = found.as_ref().map_or(0, |found| found.evaluations);
     if settings.learn {
         let (fold, z) = (fold(KNOWN[0]), centres(points, order, count.min(FEW)));
@@ -144,22 +140,21 @@ pub(in super::super) fn learn_large(
     let walk = walk(&problem, &place, &temperature.collect::<Vec<Place>>(), 0.4)?;
     settings.progress.reach(0.6);
     let all = points.in_order(order);
-    let At { kernel, level, mean } = starts.at(&walk.best.place)?;
-    let hyper = Hyper { kernel, mean, tau: level };
+    let hyper = starts.at(&walk.best.place)?.hyper;
     let job = Job {
-        points: Points { x: &all.x, y: &all.y, classes: points.classes },
+        points: all.points(),
         weights: None,
         z: &z,
         hyper: &hyper,
         leading,
         rest: GAIN,
         cancelled: &settings.cancelled,
-        told: &|round, of| settings.progress.reach(0.6 + 0.4 * round as f64 / of as f64),
+        on_round: &|round, of| settings.progress.reach(0.6 + 0.4 * round as f64 / of as f64),
     };
     let done = job.run(Some(&walk.best.done))?;
     let learned = Learned {
-        prior_mean: mean,
-        tau: level,
+        prior_mean: hyper.mean,
+        tau: hyper.tau,
         noise: 0.0,
         spread: walk.best.spread,
         bound: done.bound,
@@ -181,9 +176,9 @@ struct Walk {
     converged: bool,
 }
 
-/// Moves along each direction, up or down, while that lowers the loss; long steps first, then short ones. `told` is how far the whole fit is
+/// Moves along each direction, up or down, while that lowers the loss; long steps first, then short ones. `begun` is how far the whole fit is
 /// when it starts.
-fn walk(problem: &Problem<'_>, start: &Place, directions: &[Place], told: f64) -> Result<Walk> {
+fn walk(problem: &Problem<'_>, start: &Place, directions: &[Place], begun: f64) -> Result<Walk> {
     let mut best = problem.value(start, None)?;
     let (mut evaluations, mut moved) = (1, false);
     for step in STEPS {
@@ -199,7 +194,7 @@ fn walk(problem: &Problem<'_>, start: &Place, directions: &[Place], told: f64) -
                     }
                     let value = problem.value(&place, Some(&best.done))?;
                     evaluations += 1;
-                    problem.settings.progress.reach(told + 0.2 * evaluations as f64 / FITS);
+                    problem.settings.progress.reach(begun + 0.2 * evaluations as f64 / FITS);
                     if value.guarded >= best.guarded {
                         break;
                     }

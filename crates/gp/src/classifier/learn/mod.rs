@@ -12,10 +12,11 @@ mod parameters;
 mod search;
 mod starts;
 
+use super::GpClassifier;
 use super::inputs::spread_subset;
-use super::{GpClassifier, Likelihood};
+use crate::hyper::Hyper;
 use crate::kernels::Kernel;
-use crate::{Error, Result};
+use crate::{Error, Result, Support};
 use faer::Mat;
 pub(super) use large::{HeldOut, Large, learn_large};
 use parameters::{At, Parameters};
@@ -104,9 +105,21 @@ pub(super) struct Points<'a> {
 pub(super) struct Few {
     pub(super) x: Mat<f64>,
     pub(super) y: Vec<usize>,
+    classes: usize,
+}
+
+impl Few {
+    pub(super) fn points(&self) -> Points<'_> {
+        Points { x: &self.x, y: &self.y, classes: self.classes }
+    }
 }
 
 impl Points<'_> {
+    /// The points with their prior by some hyperparameters.
+    fn support(&self, at: &At) -> Result<Support> {
+        Support::new(self.x.as_ref(), self.y, at.hyper.prior(self.classes))
+    }
+
     /// At most `most` points, spread over all classes and over `order`.
     pub(super) fn few(&self, order: &[usize], most: usize) -> Few {
         self.select(&spread_subset(order, self.y, self.classes, most))
@@ -122,6 +135,7 @@ impl Points<'_> {
         Few {
             x: Mat::from_fn(rows.len(), self.x.ncols(), |i, j| self.x[(rows[i], j)]),
             y: rows.iter().map(|&i| self.y[i]).collect(),
+            classes: self.classes,
         }
     }
 }
@@ -146,19 +160,17 @@ pub(super) fn learn(
     order: &[usize],
 ) -> Result<(Kernel, Learned)> {
     let few = points.few(order, settings.learn_points);
-    let small = Points { x: &few.x, y: &few.y, classes: points.classes };
     let given = Parameters::new(settings, kernel);
     let found = match (settings.learn, settings.searches()) {
         (true, true) => search::search(settings, &given, points, order, true)?,
-        (true, false) => evidence::climb(settings, given, small)?,
-        (false, _) => evidence::stay(settings, given, small)?,
+        (true, false) => evidence::climb(settings, given, few.points())?,
+        (false, _) => evidence::stay(settings, given, few.points())?,
     };
-    let gaussian = settings.likelihood == Likelihood::Gaussian;
-    let At { kernel, level, mean } = found.at;
+    let At { hyper: Hyper { kernel, mean, tau }, noise } = found.at;
     let learned = Learned {
         prior_mean: mean,
-        tau: if gaussian { 1.0 } else { level },
-        noise: if gaussian { level } else { 0.0 },
+        tau,
+        noise,
         spread: found.spread,
         bound: f64::NAN,
         evaluations: found.evaluations,

@@ -1,97 +1,98 @@
 //! Hyperparameters as one vector of free numbers, and back.
 
-use super::super::posterior::Objective;
 use super::super::{GpClassifier, Likelihood};
 use crate::Result;
-use crate::kernels::{Kernel, KernelGradient, inverse_softplus, softplus, softplus_slope};
+use crate::hyper::{Hyper, HyperGradient};
+use crate::kernels::{Kernel, inverse_softplus, softplus, softplus_slope};
 
 /// A parameter moves at most this far from its start (in log units, the mean in its own): `start + REACH tanh(u / REACH)`.
 const REACH: f64 = 6.0;
 
-/// Kernel, level (temperature or noise) and prior mean for free parameters u, all 0 at the start.
-#[derive(Debug, Clone)]
-pub(super) struct Parameters {
-    pub(super) kernel: Kernel,
-    pub(super) level: f64,
-    pub(super) mean: f64,
-    scales: bool,
-}
-
-/// The hyperparameters at one u.
+/// Hyperparameters of the latent functions, and the noise of [`Likelihood::Gaussian`] (0 for the others).
 #[derive(Debug, Clone)]
 pub(super) struct At {
-    pub(super) kernel: Kernel,
-    pub(super) level: f64,
-    pub(super) mean: f64,
+    pub(super) hyper: Hyper,
+    pub(super) noise: f64,
+}
+
+/// The hyperparameters for free numbers u, all 0 at the start.
+#[derive(Debug, Clone)]
+pub(super) struct Parameters {
+    pub(super) start: At,
+    /// The noise is learned and not the temperature.
+    noisy: bool,
+    /// The output scales are learned.
+    scales: bool,
 }
 
 impl Parameters {
     pub(super) fn new(settings: &GpClassifier, kernel: Kernel) -> Self {
-        let gaussian = settings.likelihood == Likelihood::Gaussian;
-        let level = if gaussian { 0.1 * settings.tau * settings.tau } else { settings.tau };
-        let scales = gaussian || kernel.raw_scale.len() > 1;
-        Self { kernel, level, mean: settings.prior_mean, scales }
+        let noisy = settings.likelihood == Likelihood::Gaussian;
+        let (tau, noise) = if noisy { (1.0, 0.1 * settings.tau * settings.tau) } else { (settings.tau, 0.0) };
+        let scales = noisy || kernel.raw_scale.len() > 1;
+        let hyper = Hyper { kernel, mean: settings.prior_mean, tau };
+        Self { start: At { hyper, noise }, noisy, scales }
     }
 
     /// The same parameters, starting elsewhere.
-    pub(super) fn moved(&self, at: &At) -> Self {
-        Self { kernel: at.kernel.clone(), level: at.level, mean: at.mean, scales: self.scales }
+    pub(super) fn moved(&self, start: At) -> Self {
+        Self { start, ..*self }
     }
 
-    /// Whether there is more to learn than level, mean and the shapes of the kernel.
+    /// Whether there is more to learn than temperature, mean and the shapes of the kernel.
     pub(super) fn has_more(&self) -> bool {
-        self.scales || !self.kernel.raw_lengths.is_empty()
+        self.scales || !self.start.hyper.kernel.raw_lengths.is_empty()
     }
 
-    /// All that is learned, in the order mean, log level, log shapes, log lengths, log scales.
-    pub(super) fn start(&self) -> Vec<f64> {
-        let kernel = &self.kernel;
-        let mut start = vec![self.mean, self.level.ln()];
+    /// All that is learned, in the order mean, log temperature or log noise, log shapes, log lengths, log scales.
+    pub(super) fn values(&self) -> Vec<f64> {
+        let At { hyper, noise } = &self.start;
+        let kernel = &hyper.kernel;
+        let level = if self.noisy { *noise } else { hyper.tau };
+        let mut values = vec![hyper.mean, level.ln()];
         let scales = if self.scales { &kernel.raw_scale[..] } else { &[] };
-        let raw = kernel.raw_shape.iter().chain(&kernel.raw_lengths).chain(scales);
-        start.extend(raw.map(|&raw| softplus(raw).ln()));
-        start
-    }
-
-    /// The hyperparameters at u = 0.
-    pub(super) fn here(&self) -> At {
-        At { kernel: self.kernel.clone(), level: self.level, mean: self.mean }
+        values.extend(logs(&kernel.raw_shape).chain(logs(&kernel.raw_lengths)).chain(logs(scales)));
+        values
     }
 
     pub(super) fn at(&self, u: &[f64]) -> Result<At> {
-        let log: Vec<f64> = self.start().iter().zip(u).map(|(s, u)| s + REACH * (u / REACH).tanh()).collect();
-        let mut kernel = self.kernel.clone();
-        let mut rest = log[2..].iter();
-        for raw_shape in &mut kernel.raw_shape {
-            put(raw_shape, "kernel shape", &mut rest)?;
-        }
-        for raw_length in &mut kernel.raw_lengths {
-            put(raw_length, "length of an input", &mut rest)?;
-        }
-        for raw_scale in &mut kernel.raw_scale {
-            put(raw_scale, "output scale", &mut rest)?;
-        }
-        Ok(At { kernel, level: log[1].exp(), mean: log[0] })
+        let values: Vec<f64> =
+            self.values().iter().zip(u).map(|(s, u)| s + REACH * (u / REACH).tanh()).collect();
+        let mut at = self.start.clone();
+        at.hyper.mean = values[0];
+        *(if self.noisy { &mut at.noise } else { &mut at.hyper.tau }) = values[1].exp();
+        let mut rest = &values[2..];
+        let kernel = &mut at.hyper.kernel;
+        rest = put_logs(&mut kernel.raw_shape, "kernel shape", rest)?;
+        rest = put_logs(&mut kernel.raw_lengths, "length of an input", rest)?;
+        put_logs(&mut kernel.raw_scale, "output scale", rest)?;
+        Ok(at)
     }
 
-    /// The slope in u from those in mean, level and raw kernel parameters.
-    pub(super) fn slope(&self, u: &[f64], at: &At, got: &Objective, bar: &KernelGradient) -> Vec<f64> {
+    /// The slope in u from those in the hyperparameters and in the noise.
+    pub(super) fn slope(&self, u: &[f64], at: &At, bar: &HyperGradient, dnoise: f64) -> Vec<f64> {
         let by_log = |(&raw, &bar): (&f64, &f64)| bar / softplus_slope(raw) * softplus(raw);
-        let kernel = &at.kernel;
-        let mut slope = vec![got.dmean, got.dlevel * at.level];
-        slope.extend(kernel.raw_shape.iter().zip(&bar.raw_shape).map(by_log));
-        slope.extend(kernel.raw_lengths.iter().zip(&bar.raw_lengths).map(by_log));
+        let (kernel, in_kernel) = (&at.hyper.kernel, &bar.kernel);
+        let mut slope = vec![bar.mean, if self.noisy { dnoise * at.noise } else { bar.log_tau }];
+        slope.extend(kernel.raw_shape.iter().zip(&in_kernel.raw_shape).map(by_log));
+        slope.extend(kernel.raw_lengths.iter().zip(&in_kernel.raw_lengths).map(by_log));
         if self.scales {
-            slope.extend(kernel.raw_scale.iter().zip(&bar.raw_scale).map(by_log));
+            slope.extend(kernel.raw_scale.iter().zip(&in_kernel.raw_scale).map(by_log));
         }
         slope.iter().zip(u).map(|(s, u)| s * (1.0 - (u / REACH).tanh().powi(2))).collect()
     }
 }
 
-/// The next logarithm, if there is one, as a raw parameter.
-fn put<'a>(raw: &mut f64, what: &'static str, logs: &mut impl Iterator<Item = &'a f64>) -> Result<()> {
-    if let Some(log) = logs.next() {
+/// The logarithms of positive parameters that are kept raw.
+pub(super) fn logs(raw: &[f64]) -> impl Iterator<Item = f64> {
+    raw.iter().map(|&raw| softplus(raw).ln())
+}
+
+/// Sets raw parameters by their logarithms, as far as these go; what is left of the logarithms.
+pub(super) fn put_logs<'a>(raw: &mut [f64], what: &'static str, logs: &'a [f64]) -> Result<&'a [f64]> {
+    let count = raw.len().min(logs.len());
+    for (raw, log) in raw.iter_mut().zip(logs) {
         *raw = inverse_softplus(what, log.exp())?;
     }
-    Ok(())
+    Ok(&logs[count..])
 }

@@ -7,16 +7,16 @@
 use std::cell::{Cell, RefCell};
 
 use super::super::GpClassifier;
-use super::super::posterior::{ROUGH_GAIN, direct_blocks};
+use super::super::inference::Effort;
 use super::folds::{Fold, are_many, folds, one_fold};
-use super::parameters::{At, Parameters};
+use super::parameters::Parameters;
 use super::starts::{Place, Starts};
 use super::{Found, Points, evidence, nothing_evaluated};
+use crate::Result;
 use crate::gaussian::Sites;
 use crate::inference::go_on;
 use crate::posterior::Latent;
 use crate::quadrature::Resolution;
-use crate::{Hyper, Result, Support};
 
 /// The first and the last step of the search, in logarithms.
 const STEPS: (f64, f64) = (0.7, 0.35);
@@ -75,17 +75,16 @@ impl<'a> Problem<'a> {
     }
 
     fn value(&self, place: &Place) -> Result<Value> {
-        let At { kernel, level, mean } = self.starts.at(place)?;
-        let hyper = Hyper { kernel, mean, tau: level };
+        let at = self.starts.at(place)?;
+        let inference = self.settings.inference(Effort::Comparison, at.noise);
         let mut latents = Vec::new();
         for (fold, warm) in self.folds.iter().zip(self.warm.borrow_mut().iter_mut()) {
             go_on(&self.settings.cancelled)?;
-            let classes = self.starts.classes;
-            let support = Support::new(fold.known.x.as_ref(), &fold.known.y, hyper.prior(classes))?;
-            let found = direct_blocks(&support.task()?, warm.take(), &self.settings.cancelled, ROUGH_GAIN)?;
+            let support = fold.known.points().support(&at)?;
+            let found = inference.posterior_from(&support.task()?, warm.take(), &self.settings.cancelled)?;
             self.unrested.set(self.unrested.get() + usize::from(!found.converged));
-            latents.push(found.blocks.latent(&support.query(fold.held.x.as_ref())?)?);
-            *warm = Some(found.blocks.sites());
+            latents.push(found.latent(&support.query(fold.held.x.as_ref())?)?);
+            *warm = Some(found.sites()?);
         }
         self.evaluations.set(self.evaluations.get() + 1);
         self.best_spread(place, &latents)
@@ -177,16 +176,15 @@ pub(super) fn search(
     retempered: bool,
 ) -> Result<Found> {
     let few = points.few(order, settings.learn_points);
-    let small = Points { x: &few.x, y: &few.y, classes: points.classes };
     let mut parameters = given.clone();
     let mut evaluations = 0;
     if parameters.has_more() {
-        let climbed = evidence::climb(settings, parameters.clone(), small)?;
+        let climbed = evidence::climb(settings, parameters.clone(), few.points())?;
         evaluations += climbed.evaluations;
-        parameters = parameters.moved(&climbed.at);
+        parameters = parameters.moved(climbed.at);
     }
     let folds = folds(points, order, settings.learn_points);
-    let starts = Starts::new(&parameters, small, settings.kernel.is_none())?;
+    let starts = Starts::new(&parameters, few.points(), settings.kernel.is_none())?;
     if folds.is_empty() {
         // No class has two examples: nothing can be judged.
         let (place, spread) = match settings.expected {

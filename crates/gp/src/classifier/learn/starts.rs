@@ -1,9 +1,9 @@
 //! Where the search starts, what it moves, and how far.
 
 use super::Points;
-use super::parameters::{At, Parameters};
+use super::parameters::{At, Parameters, logs, put_logs};
 use crate::Result;
-use crate::kernels::{inverse_softplus, softplus};
+use crate::kernels::Kernel;
 use crate::linalg::sum_any_order;
 
 /// Temperatures that are tried as starts, in units of the deviation of the latent functions over the points.
@@ -23,7 +23,6 @@ pub(super) type Place = Vec<f64>;
 /// The given hyperparameters, and the deviations of the latent functions they mean.
 pub(super) struct Starts<'a> {
     given: &'a Parameters,
-    pub(super) classes: usize,
     /// The kernel is the classifier's own choice.
     own_kernel: bool,
     /// Of one value.
@@ -34,7 +33,7 @@ pub(super) struct Starts<'a> {
 
 impl<'a> Starts<'a> {
     pub(super) fn new(given: &'a Parameters, points: Points<'_>, own_kernel: bool) -> Result<Self> {
-        let (kernel, classes) = (&given.kernel, points.classes);
+        let (kernel, classes) = (&given.start.hyper.kernel, points.classes);
         let k = kernel.within(&kernel.features(points.x.as_ref())?)?.of_classes(classes);
         let n = points.y.len() as f64;
         let mean_over_classes = |of: &dyn Fn(usize) -> f64| {
@@ -44,24 +43,26 @@ impl<'a> Starts<'a> {
         let shared =
             mean_over_classes(&|c| k[c].col_iter().map(|col| col.iter().sum::<f64>()).sum::<f64>() / (n * n));
         let deviation = |variance: f64| variance.max(1e-12 * own).sqrt().max(f64::MIN_POSITIVE);
-        Ok(Starts { given, classes, own_kernel, prior: deviation(own), over_points: deviation(own - shared) })
+        Ok(Starts { given, own_kernel, prior: deviation(own), over_points: deviation(own - shared) })
+    }
+
+    fn kernel(&self) -> &Kernel {
+        &self.given.start.hyper.kernel
     }
 
     /// The place of some hyperparameters.
     pub(super) fn place_of(&self, at: &At) -> Place {
-        let mut place = vec![at.level.ln(), (at.mean / self.prior).asinh()];
-        place.extend(at.kernel.raw_shape.iter().map(|&raw| softplus(raw).ln()));
+        let mut place = vec![at.hyper.tau.ln(), (at.hyper.mean / self.prior).asinh()];
+        place.extend(logs(&at.hyper.kernel.raw_shape));
         place
     }
 
     /// The hyperparameters at a place; what a place does not say is as given.
     pub(super) fn at(&self, place: &Place) -> Result<At> {
-        let mut at = self.given.here();
-        at.level = place[0].exp();
-        at.mean = self.prior * place[1].sinh();
-        for (raw, log) in at.kernel.raw_shape.iter_mut().zip(&place[2..]) {
-            *raw = inverse_softplus("kernel shape", log.exp())?;
-        }
+        let mut at = self.given.start.clone();
+        at.hyper.tau = place[0].exp();
+        at.hyper.mean = self.prior * place[1].sinh();
+        put_logs(&mut at.hyper.kernel.raw_shape, "kernel shape", &place[2..])?;
         Ok(at)
     }
 
@@ -72,7 +73,7 @@ impl<'a> Starts<'a> {
 
     /// The given shapes, at a temperature in units of the deviation over the points.
     pub(super) fn centre_at(&self, temperature: f64) -> Place {
-        let mut place = self.place_of(&self.given.here());
+        let mut place = self.place_of(&self.given.start);
         place[0] = (temperature * self.over_points).ln();
         place[1] = MEAN.asinh();
         place
@@ -87,16 +88,16 @@ impl<'a> Starts<'a> {
     /// a trend, which keeps its own, alone. A shape of a kernel that is not stationary is a scale, as the temperature is.
     pub(super) fn directions(&self) -> Vec<Place> {
         let along = |parts: &[(usize, f64)]| {
-            let mut direction = vec![0.0; 2 + self.given.kernel.raw_shape.len()];
+            let mut direction = vec![0.0; 2 + self.kernel().raw_shape.len()];
             parts.iter().for_each(|&(i, d)| direction[i] = d);
             direction
         };
         let mut directions = vec![along(&[(0, 1.0)])];
         if self.own_kernel {
             directions.push(along(&[(2, 1.0)]));
-        } else if self.given.kernel.form.is_stationary() {
+        } else if self.kernel().form.is_stationary() {
             directions.push(along(&[(2, 1.0), (0, -1.0)]));
-            directions.extend((3..2 + self.given.kernel.raw_shape.len()).map(|i| along(&[(i, 1.0)])));
+            directions.extend((3..2 + self.kernel().raw_shape.len()).map(|i| along(&[(i, 1.0)])));
         }
         directions
     }
@@ -118,8 +119,8 @@ impl<'a> Starts<'a> {
 
     /// The given hyperparameters, and for a given stationary kernel some lengths.
     pub(super) fn others(&self) -> Vec<Place> {
-        let mut places = vec![self.place_of(&self.given.here())];
-        if self.given.kernel.form.is_stationary() && !self.own_kernel {
+        let mut places = vec![self.place_of(&self.given.start)];
+        if self.kernel().form.is_stationary() && !self.own_kernel {
             places.extend(LENGTHS.map(|length| {
                 let mut place = self.centre();
                 place[2] += length.ln();

@@ -15,8 +15,8 @@
 //!
 //! Chain i draws from its own stream `(seed, "gibbs", i)`: results do not depend on how many chains run or in what order.
 
-pub mod logistic_softmax;
-pub mod one_vs_each;
+mod logistic_softmax;
+mod one_vs_each;
 mod prior;
 mod released;
 mod samples;

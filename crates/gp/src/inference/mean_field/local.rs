@@ -26,7 +26,7 @@ const SMALLEST: f64 = 1e-290;
 const LARGEST_COUNT: f64 = 1e150;
 
 /// The released code's smallest `gamma` and `omega`.
-pub const CLAMP: f64 = 1e-6;
+pub(super) const CLAMP: f64 = 1e-6;
 
 /// The local factors of one sweep, in units of x = f/tau.
 #[derive(Debug, Clone)]

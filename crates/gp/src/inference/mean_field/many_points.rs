@@ -4,7 +4,7 @@ use super::{Local, Updates};
 use crate::gaussian::{Factor, History, Sites, squared_move};
 use crate::inference::go_on;
 use crate::linalg::{dot, mul_vec, sum_any_order};
-use crate::{Error, Gradient, Result, Standard, Task};
+use crate::{Error, Result, Standard};
 use faer::Mat;
 use std::sync::atomic::AtomicBool;
 
@@ -14,46 +14,37 @@ pub(crate) struct Collapsed {
     pub(crate) mu: Mat<f64>,
     pub(crate) v: Mat<f64>,
     /// The sites these come from.
-    pub(crate) sites: Sites,
+    sites: Sites,
     /// The sites they lead to.
-    next: Sites,
+    pub(crate) next: Sites,
     /// The collapsed bound at the current q(F).
     pub(crate) bound: f64,
     /// Whether a further sweep would gain less than asked.
     pub(crate) rested: bool,
-    blocks: Vec<(Factor, Vec<f64>)>,
-}
-
-/// Marginal means and variances to start from, [N, C] each.
-pub(crate) type Marginals = (Mat<f64>, Mat<f64>);
-
-/// How far sweeps go.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Effort {
-    /// This many sweeps at most.
-    pub(crate) most: usize,
-    /// Or until a further one would gain less than this per point.
-    pub(crate) rest: f64,
+    /// Sweeps done, those that were tried in vain included.
+    pub(crate) sweeps: usize,
 }
 
 impl Collapsed {
-    /// Sweeps from `start` (the prior if none). From the third on, the extrapolation of the last ones is tried first and
-    /// taken if the bound does not fall.
+    /// At most `most` sweeps from sites (of the prior's marginals if none are given), or until a further one would gain less than `least` for each
+    /// point. From the third on, the extrapolation of the last ones is tried first and taken if the bound does not fall.
     pub(crate) fn run(
         x: &Standard<'_>,
-        start: Option<Marginals>,
-        effort: Effort,
+        start: Option<Sites>,
+        (most, least): (usize, f64),
         cancelled: &AtomicBool,
     ) -> Result<Self> {
-        let (mu, v) = start
-            .unwrap_or_else(|| (x.a.clone(), Mat::from_fn(x.points(), x.classes(), |i, c| x.k[c][(i, i)])));
-        let mut state = Self::sweep(x, sites(x, &mu, &v), cancelled)?;
+        let prior = || {
+            let v = Mat::from_fn(x.points(), x.classes(), |i, c| x.k[c][(i, i)]);
+            Self::sites_at(x.y, &x.a, &v)
+        };
+        let mut state = Self::sweep(x, start.unwrap_or_else(prior), cancelled)?;
         let mut history = History::default();
         let mut sweeps = 1;
         loop {
             let gain = 0.5 * squared_move(&state.sites, &state.next, &state.mu, &state.v);
-            state.rested = gain < effort.rest * x.points() as f64;
-            if state.rested || sweeps >= effort.most {
+            (state.rested, state.sweeps) = (gain < least * x.points() as f64, sweeps);
+            if state.rested || sweeps >= most {
                 return Ok(state);
             }
             history.push(state.sites.clone(), state.next.clone());
@@ -78,7 +69,6 @@ impl Collapsed {
     fn sweep(x: &Standard<'_>, sites: Sites, cancelled: &AtomicBool) -> Result<Self> {
         let (n, classes) = (x.points(), x.classes());
         let (mut mu, mut v) = (Mat::zeros(n, classes), Mat::zeros(n, classes));
-        let mut blocks = Vec::with_capacity(classes);
         let mut kl = Vec::with_capacity(classes);
         for c in 0..classes {
             go_on(cancelled)?;
@@ -92,33 +82,18 @@ impl Collapsed {
                 mu[(i, c)] = a[i] + shift[i];
                 v[(i, c)] = variances[i];
             }
-            blocks.push((block, g));
         }
         let next = Local::of(Updates::Collapsed, &[], x.y, &mu, &v);
         let bound = Updates::Collapsed.likelihood(x.y, &mu, &v, &next, &next) - sum_any_order(&mut kl);
         let next = Sites { w: next.w, b: next.b };
-        Ok(Self { mu, v, sites, next, bound, rested: false, blocks })
+        Ok(Self { mu, v, sites, next, bound, rested: false, sweeps: 0 })
     }
 
-    /// The bound and its slope by the envelope rule, `dK = (g g' - R)/2`, `da = g`, in the units of the task.
-    pub(crate) fn gradient(&self, task: &Task) -> Gradient {
-        let n = task.points();
-        let mut abar = Mat::zeros(n, task.classes());
-        let mut kbar = Vec::with_capacity(task.classes());
-        for (c, (block, g)) in self.blocks.iter().enumerate() {
-            let mut slope = Mat::zeros(n, n);
-            block.add_slope(0.5, g, &mut slope);
-            abar.col_as_slice_mut(c).copy_from_slice(g);
-            kbar.push(slope);
-        }
-        task.gradient(self.bound, kbar, abar)
+    /// The sites that marginals `mu`, `v` [N, C] lead to.
+    pub(crate) fn sites_at(y: &[usize], mu: &Mat<f64>, v: &Mat<f64>) -> Sites {
+        let local = Local::of(Updates::Collapsed, &[], y, mu, v);
+        Sites { w: local.w, b: local.b }
     }
-}
-
-/// The collapsed sites at given marginals.
-fn sites(x: &Standard<'_>, mu: &Mat<f64>, v: &Mat<f64>) -> Sites {
-    let local = Local::of(Updates::Collapsed, &[], x.y, mu, v);
-    Sites { w: local.w, b: local.b }
 }
 
 /// Whether precisions are those of sites: not negative.
@@ -129,6 +104,8 @@ fn are_sites(w: &Mat<f64>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Task;
+    use crate::inference::Inference;
     use crate::inference::mean_field::{Start, Stop, infer};
     use crate::objective::bound;
     use crate::testing::random_task;
@@ -138,12 +115,13 @@ mod tests {
         let task = random_task(8, 7, 3, 0.6);
         let x = task.standardise();
         let never = AtomicBool::new(false);
-        let run = |most, rest| Collapsed::run(&x, None, Effort { most, rest }, &never).unwrap();
+        let run = |most, least| Collapsed::run(&x, None, (most, least), &never).unwrap();
         let careful = infer(&task, Updates::Collapsed, &Start::Prior, Stop::Steps(2)).unwrap();
         let quick = run(2, 0.0);
         assert!((quick.bound - careful.trace[1]).abs() < 1e-10);
         assert!((&quick.mu * faer::Scale(task.tau()) - careful.mu_f()).norm_max() < 1e-11);
-        let end = run(2000, 1e-26).gradient(&task);
+        let end = Inference::Collapsed { sweeps: 2000, gain: 1e-26 }.posterior(&task).unwrap();
+        let end = end.evidence(&task).unwrap();
         let want = bound(
             &task,
             Updates::Collapsed,
@@ -166,7 +144,7 @@ mod tests {
         let a = Mat::from_fn(2, 2, |_, _| -800.0);
         let task = Task::new(vec![Mat::zeros(2, 2); 2], vec![0, 1], a, 1.0).unwrap();
         let never = AtomicBool::new(false);
-        let fit = Collapsed::run(&task.standardise(), None, Effort { most: 2, rest: 1e-9 }, &never).unwrap();
+        let fit = Collapsed::run(&task.standardise(), None, (2, 1e-9), &never).unwrap();
         assert!(fit.bound.is_finite(), "{}", fit.bound);
     }
 }

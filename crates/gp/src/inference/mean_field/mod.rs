@@ -10,8 +10,8 @@ mod tape;
 use faer::Mat;
 use std::sync::atomic::AtomicBool;
 
-pub use local::{CLAMP, Local, LocalBar, MarginalsBar};
-pub(crate) use many_points::{Collapsed, Effort, Marginals};
+pub use local::{Local, LocalBar, MarginalsBar};
+pub(crate) use many_points::Collapsed;
 pub(crate) use sweep::{State, Sweep};
 pub(crate) use tape::{Tape, Top};
 

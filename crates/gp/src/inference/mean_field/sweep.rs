@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 /// What one sweep hands to the next, in units of x = f/tau.
 #[derive(Debug, Clone)]
-pub struct State {
+pub(crate) struct State {
     /// Marginal means, [N, C].
     pub mu: Mat<f64>,
     /// Marginal variances, [N, C].
@@ -26,7 +26,7 @@ pub struct State {
 
 impl State {
     /// The start of the inference, checked and brought to x-units.
-    pub fn new(x: &Standard<'_>, start: &Start, tau: f64) -> Result<Self> {
+    pub(crate) fn new(x: &Standard<'_>, start: &Start, tau: f64) -> Result<Self> {
         let (n, c) = (x.points(), x.classes());
         match start {
             Start::Prior => Ok(Self {
@@ -65,14 +65,14 @@ impl State {
     }
 
     /// The local update at this state.
-    pub fn local(&self, order: Updates, y: &[usize]) -> Local {
+    pub(crate) fn local(&self, order: Updates, y: &[usize]) -> Local {
         Local::of(order, &self.alpha, y, &self.mu, &self.v)
     }
 }
 
 /// A sweep that was run: where it started, its local factors, its Gaussian blocks.
 #[derive(Debug, Clone)]
-pub struct Sweep {
+pub(crate) struct Sweep {
     /// The state before the sweep.
     pub input: State,
     /// The local factors computed from it.
@@ -83,7 +83,7 @@ pub struct Sweep {
 
 impl Sweep {
     /// The Gaussian blocks for local factors already computed from `input`.
-    pub fn run(
+    pub(crate) fn run(
         x: &Standard<'_>,
         order: Updates,
         input: State,
@@ -95,7 +95,7 @@ impl Sweep {
     }
 
     /// The state after the sweep.
-    pub fn output(&self) -> State {
+    pub(crate) fn output(&self) -> State {
         let (n, c) = (self.local.w.nrows(), self.local.w.ncols());
         State {
             mu: Mat::from_fn(n, c, |i, j| self.blocks[j].mu[i]),
@@ -106,13 +106,13 @@ impl Sweep {
     }
 
     /// `sum_c KL(q(x^c) || N(a^c, K^c))`.
-    pub fn kl(&self) -> f64 {
+    pub(crate) fn kl(&self) -> f64 {
         sum_any_order(&mut self.blocks.iter().map(|b| b.kl).collect::<Vec<_>>())
     }
 }
 
 /// Eqs. (12d), (12e) for each class. The paper's order takes the `omega` of the sweep before.
-pub fn blocks(
+pub(super) fn blocks(
     x: &Standard<'_>,
     order: Updates,
     input: &State,

@@ -15,7 +15,7 @@ const KEEP: usize = 1 << 23;
 
 /// Recorded sweeps of one task, in units of x = f/tau.
 #[derive(Debug)]
-pub struct Tape<'t> {
+pub(crate) struct Tape<'t> {
     task: &'t Task,
     x: Standard<'t>,
     order: Updates,
@@ -26,7 +26,7 @@ pub struct Tape<'t> {
 
 /// Cotangents of the final state of a tape: what an objective puts on top.
 #[derive(Debug, Clone)]
-pub struct Top {
+pub(crate) struct Top {
     /// Of the final means, [N, C].
     pub mu: Mat<f64>,
     /// Of the final variances, [N, C].
@@ -45,7 +45,7 @@ pub struct Top {
 
 /// Cotangents of the standardised prior, and of the start where it is given.
 #[derive(Debug, Clone)]
-pub struct PriorBar {
+pub(crate) struct PriorBar {
     /// Of each kernel matrix, symmetric.
     pub k: Vec<Mat<f64>>,
     /// Of the prior mean, [N, C].
@@ -63,7 +63,7 @@ struct Carry {
 
 impl Top {
     /// All zero.
-    pub fn zeros(n: usize, c: usize) -> Self {
+    pub(crate) fn zeros(n: usize, c: usize) -> Self {
         let zero = || Mat::zeros(n, c);
         let k = (0..c).map(|_| Mat::zeros(n, n)).collect();
         Self { mu: zero(), v: zero(), b: zero(), w: zero(), local: LocalBar::zeros(n, c), k, a: zero() }
@@ -72,7 +72,7 @@ impl Top {
 
 impl<'t> Tape<'t> {
     /// The sweeps to a number ([`Tape::record`]) or to a tolerance ([`Tape::converge`]).
-    pub fn new(task: &'t Task, order: Updates, start: &Start, stop: Stop) -> Result<Self> {
+    pub(crate) fn new(task: &'t Task, order: Updates, start: &Start, stop: Stop) -> Result<Self> {
         match stop {
             Stop::Steps(steps) => Self::record(task, order, start, steps),
             Stop::Tolerance { tol, max_steps } => Self::converge(task, order, start, tol, max_steps),
@@ -80,7 +80,7 @@ impl<'t> Tape<'t> {
     }
 
     /// The adjoint of a tape that was stopped so: [`Tape::unroll`] or [`Tape::implicit`].
-    pub fn back(&self, top: Top, stop: Stop) -> Result<PriorBar> {
+    pub(crate) fn back(&self, top: Top, stop: Stop) -> Result<PriorBar> {
         match stop {
             Stop::Steps(_) => self.unroll(top),
             Stop::Tolerance { max_steps, .. } => self.implicit(top, max_steps),
@@ -88,7 +88,7 @@ impl<'t> Tape<'t> {
     }
 
     /// Runs `steps >= 1` sweeps and keeps what the adjoint needs.
-    pub fn record(task: &'t Task, order: Updates, start: &Start, steps: usize) -> Result<Self> {
+    pub(crate) fn record(task: &'t Task, order: Updates, start: &Start, steps: usize) -> Result<Self> {
         if steps == 0 {
             return Err(Error::OutOfRange { what: "steps", value: 0.0, must: "at least 1" });
         }
@@ -134,37 +134,37 @@ impl<'t> Tape<'t> {
     }
 
     /// The temperature.
-    pub fn tau(&self) -> f64 {
+    pub(crate) fn tau(&self) -> f64 {
         self.task.tau()
     }
 
     /// The task in x-units.
-    pub fn x(&self) -> &Standard<'t> {
+    pub(crate) fn x(&self) -> &Standard<'t> {
         &self.x
     }
 
     /// The final means, [N, C].
-    pub fn mu(&self) -> &Mat<f64> {
+    pub(crate) fn mu(&self) -> &Mat<f64> {
         &self.last.mu
     }
 
     /// The final variances, [N, C].
-    pub fn v(&self) -> &Mat<f64> {
+    pub(crate) fn v(&self) -> &Mat<f64> {
         &self.last.v
     }
 
     /// The Gaussian block of each class, of the last sweep.
-    pub fn blocks(&self) -> &[Block] {
+    pub(crate) fn blocks(&self) -> &[Block] {
         &self.top_sweep().blocks
     }
 
     /// The local factors that led to the final q(F).
-    pub fn local(&self) -> &Local {
+    pub(crate) fn local(&self) -> &Local {
         &self.top_sweep().local
     }
 
     /// `sum_c KL(q(x^c) || N(a^c, K^c))` of the final q(F).
-    pub fn kl(&self) -> f64 {
+    pub(crate) fn kl(&self) -> f64 {
         self.top_sweep().kl()
     }
 
@@ -252,7 +252,7 @@ impl<'t> Tape<'t> {
     }
 
     /// The gradient in the task's units. A start given in f-units moves with tau: `mu0/tau`, `v0/tau^2`.
-    pub fn gradient(&self, value: f64, bar: PriorBar) -> Gradient {
+    pub(crate) fn gradient(&self, value: f64, bar: PriorBar) -> Gradient {
         let mut gradient = self.task.gradient(value, bar.k, bar.a);
         gradient.residual = Some(self.residual());
         if let (Some((mu0bar, v0bar)), Start::Given { mu0, v0, .. }) = (&bar.start, &self.start) {

@@ -114,7 +114,7 @@ impl Differences {
 
     /// The covariance of psi with the C latent values at query q: `U = A k*`, [N (C-1), C], from cross-kernels
     /// `ks`, C of [N, Q].
-    pub fn cross(&self, ks: &[Mat<f64>], q: usize) -> Mat<f64> {
+    pub(crate) fn cross(&self, ks: &[Mat<f64>], q: usize) -> Mat<f64> {
         let mut out = Mat::zeros(self.len(), self.classes);
         for (j, &(n, own, c)) in self.rows.iter().enumerate() {
             out[(j, own)] += ks[own][(n, q)];

@@ -2,8 +2,8 @@
 
 use faer::Mat;
 use serde::Deserialize;
-use siskin_gp::gaussian::Block;
-use siskin_gp::inference::mean_field::{Local, LocalBar, Updates};
+use siskin_gp::equations::{Block, Local, LocalBar};
+use siskin_gp::inference::Updates;
 
 use super::arrays::{Tol, flat, matrix, tolerance};
 use super::report::Report;
@@ -92,7 +92,7 @@ struct JointErrors {
     vbar: f64,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     for (i, case) in file.gauss_update.iter().enumerate() {
         gauss(report, &format!("blocks gauss {i} {} N={}", case.kind, case.w.len()), case, file.tol.rel);

@@ -1,8 +1,8 @@
 //! `tight_bounds.json`, the collapsed family: states and bounds after T sweeps, and gradients through them.
 
 use serde::Deserialize;
-use siskin_gp::inference::mean_field::{Start, Stop, Updates, infer};
-use siskin_gp::objective::bound;
+use siskin_gp::equations::{Start, bound, infer};
+use siskin_gp::inference::{Stop, Updates};
 
 use super::arrays::{flat, matrix, tolerance};
 use super::problem::{DtauScale, Problem, Slope};
@@ -56,7 +56,7 @@ struct StepErrors {
 /// The gradient of either objective of `tight_bounds.json`.
 #[derive(Deserialize)]
 #[allow(non_snake_case)]
-pub struct Unrolled {
+pub(super) struct Unrolled {
     pub T: usize,
     pub objective: String,
     pub value: f64,
@@ -64,7 +64,7 @@ pub struct Unrolled {
     pub slope: Slope,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     for (i, entry) in file.problems.iter().enumerate() {
         let kind = &entry.problem.kind;

@@ -2,10 +2,7 @@
 
 use faer::Mat;
 use serde::Deserialize;
-use siskin_gp::inference::exact::LabelRegression;
-use siskin_gp::inference::gibbs::OneVsEachGibbs;
-use siskin_gp::inference::laplace::Laplace;
-use siskin_gp::inference::one_vs_each::{Differences, OveMeanField};
+use siskin_gp::equations::{Differences, LabelRegression, Laplace, OneVsEachGibbs, OveMeanField};
 use siskin_gp::likelihoods::one_vs_each;
 use siskin_gp::{Query, Task};
 
@@ -82,7 +79,7 @@ impl File {
     }
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     report.case("comparators one-vs-each likelihood", |case| ove_likelihood(case, &file));
     report.case("comparators one-vs-each mean field", |case| ove(case, &file));

@@ -2,10 +2,9 @@
 
 use faer::Mat;
 use serde::Deserialize;
-use siskin_gp::inference::mean_field::Stop;
-use siskin_gp::inference::natural::NaturalOptions;
-use siskin_gp::objective::{direct, natural_bound};
-use siskin_gp::quadrature::Resolution;
+use siskin_gp::Resolution;
+use siskin_gp::equations::{direct, natural_bound};
+use siskin_gp::inference::{NaturalOptions, Stop};
 
 use super::arrays::{flat, matrix, tolerance};
 use super::collapsed::Unrolled;
@@ -64,7 +63,7 @@ struct Ascent {
     slope: Slope,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     let tol = &file.tol;
     for (i, entry) in file.problems.iter().enumerate() {
@@ -115,7 +114,12 @@ pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
 
 fn ascent(case: &mut Case, problem: &Problem, want: &Ascent, tol: &Tol) {
     let Some(task) = case.try_run("task", problem.task()) else { return };
-    let options = NaturalOptions { max_steps: 5000, tolerance: 1e-9, resolution: Resolution::Fine };
+    let options = NaturalOptions {
+        max_steps: 5000,
+        tolerance: 1e-9,
+        resolution: Resolution::Fine,
+        ..NaturalOptions::default()
+    };
     let Some((got, fit)) = case.try_run("ascent", natural_bound(&task, options)) else { return };
     case.holds("converged", fit.converged);
     case.abs("value", &[got.value], &[want.value], tol.ascent_value_abs);

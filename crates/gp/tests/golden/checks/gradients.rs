@@ -1,8 +1,8 @@
 //! `gradients.json`: the bounds and their gradients through T sweeps.
 
 use serde::Deserialize;
-use siskin_gp::inference::mean_field::{Stop, Updates};
-use siskin_gp::objective::bound;
+use siskin_gp::equations::bound;
+use siskin_gp::inference::{Stop, Updates};
 
 use super::arrays::tolerance;
 use super::problem::{DtauScale, Problem, Slope, Suite, order};
@@ -20,7 +20,7 @@ struct Want {
     slope: Slope,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: Suite<Want> = serde_json::from_str(text)?;
     for (i, entry) in file.problems.iter().enumerate() {
         for want in &entry.cases {

@@ -41,7 +41,7 @@ struct Vjp {
     offset: Option<f64>,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     for want in &file.cases {
         report.case(&format!("kernels {} power {}", want.kind, want.power), |case| {

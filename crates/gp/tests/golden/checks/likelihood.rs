@@ -28,7 +28,7 @@ struct Limit {
     p: Vec<f64>,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     for (i, row) in file.cases.iter().enumerate() {
         report.case(&format!("likelihood {i} C={} tau={}", row.f.len(), row.tau), |case| {

@@ -1,8 +1,8 @@
 //! `meanfield.json`: states and bounds after T sweeps in each order.
 
 use serde::Deserialize;
-use siskin_gp::inference::mean_field::{Stop, Updates, infer};
-use siskin_gp::objective::bound;
+use siskin_gp::equations::{bound, infer};
+use siskin_gp::inference::{Stop, Updates};
 
 use super::arrays::{flat, matrix, tolerance};
 use super::problem::{Problem, Suite, order};
@@ -39,7 +39,7 @@ struct Errors {
     elbo: f64,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: Suite<Want> = serde_json::from_str(text)?;
     for (i, entry) in file.problems.iter().enumerate() {
         for want in &entry.cases {

@@ -15,7 +15,7 @@ mod pl_gradient;
 mod polya_gamma;
 mod predict;
 mod problem;
-pub mod report;
+pub(crate) mod report;
 mod special;
 
 use std::path::Path;
@@ -23,7 +23,7 @@ use std::path::Path;
 use report::Report;
 
 /// Checks one file; an error means that the file does not follow its schema.
-pub type Checker = fn(&str, &mut Report) -> Result<(), serde_json::Error>;
+pub(crate) type Checker = fn(&str, &mut Report) -> Result<(), serde_json::Error>;
 
 /// The checkers of a file, by the file's name without `.json`.
 fn checkers(stem: &str) -> &'static [Checker] {
@@ -45,7 +45,7 @@ fn checkers(stem: &str) -> &'static [Checker] {
 }
 
 /// Checks every `.json` file of a folder; `more` knows files of other crates.
-pub fn check_folder(folder: &Path, more: &[(&str, Checker)]) -> Report {
+pub(crate) fn check_folder(folder: &Path, more: &[(&str, Checker)]) -> Report {
     let mut report = Report::default();
     match json_files(folder) {
         Ok(files) if !files.is_empty() => files.iter().for_each(|file| check_file(file, more, &mut report)),

@@ -2,11 +2,11 @@
 
 use faer::Mat;
 use serde::Deserialize;
-use siskin_gp::inference::mean_field::{Fit, Start, Stop, infer};
+use siskin_gp::equations::{Blocks, Fit, Start, infer};
+use siskin_gp::inference::Stop;
 use siskin_gp::kernels::{Cosine, Kernel};
-use siskin_gp::posterior::{Blocks, Latent};
-use siskin_gp::quadrature::Resolution;
-use siskin_gp::{Query, Task};
+use siskin_gp::posterior::Latent;
+use siskin_gp::{Query, Resolution, Task};
 
 use super::arrays::{flat, matrix, tolerance};
 use super::problem::order;
@@ -57,7 +57,7 @@ struct Errors {
     elbo: f64,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     for (i, want) in file.episodes.iter().enumerate() {
         let name = format!("pipeline {i} {}-way {}-shot tau={} a={}", want.C, want.shot, want.tau, want.a);

@@ -1,11 +1,10 @@
 //! `pl_gradient.json` and the `pl` part of `tight_bounds.json`: the predictive likelihood and its gradient.
 
 use serde::Deserialize;
-use siskin_gp::inference::mean_field::{Start, Stop, Updates, infer};
-use siskin_gp::objective::predictive;
-use siskin_gp::posterior::{Blocks, Latent};
-use siskin_gp::quadrature::Resolution;
-use siskin_gp::{Labelled, Query, QueryGradient, Task};
+use siskin_gp::equations::{Blocks, Start, infer, predictive};
+use siskin_gp::inference::{Stop, Updates};
+use siskin_gp::posterior::Latent;
+use siskin_gp::{Labelled, Query, QueryGradient, Resolution, Task};
 
 use super::arrays::{Tol, flat, flat_all, matrix};
 use super::problem::{DtauScale, Problem, Slope, matrices};
@@ -80,7 +79,7 @@ struct Want {
     slope: QuerySlope,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     for (i, want) in file.cases.iter().enumerate() {
         let problem = &want.episode.problem;
@@ -130,7 +129,7 @@ struct TightWant {
 /// The probabilities of `predict.json` by the fine rule are held to this.
 const PROBS_ABS: f64 = 1e-10;
 
-pub fn check_tight(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check_tight(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let TightFile { pl: Tight { problem: episode, cases }, tol } = serde_json::from_str(text)?;
     for want in &cases {
         report.case(&format!("tight_bounds predictive likelihood T={}", want.T), |case| {

@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand::distr::Distribution;
 use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
-use siskin_gp::polya_gamma::PolyaGamma;
+use siskin_gp::equations::PolyaGamma;
 
 use super::report::Report;
 
@@ -47,7 +47,7 @@ struct Laplace {
     value: f64,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     for (i, want) in file.cases.iter().enumerate() {
         report.case(&format!("polya_gamma {i} b={} c={}", want.b, want.c), |case| {

@@ -2,13 +2,9 @@
 
 use faer::Mat;
 use serde::Deserialize;
-use siskin_gp::inference::mean_field::{Start, Stop, infer};
-use siskin_gp::posterior::Blocks;
-use siskin_gp::quadrature::{
-    Resolution,
-    probabilities::{Jacobian, Predictive},
-};
-use siskin_gp::{Query, Task};
+use siskin_gp::equations::{Blocks, Predictive, Slope, Start, infer};
+use siskin_gp::inference::Stop;
+use siskin_gp::{Query, Resolution, Task};
 
 use super::arrays::{flat, matrix, tolerance};
 use super::problem::{matrices, order};
@@ -71,23 +67,20 @@ struct LatentErrors {
     var: f64,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     let rules = [(Resolution::Standard, file.tol.standard_abs), (Resolution::Fine, file.tol.fine_abs)];
     for (i, want) in file.probabilities.iter().enumerate() {
         for (resolution, tol) in rules {
             report.case(&format!("predict {i} C={} {resolution:?}", want.m.len()), |case| {
                 let mut p = vec![0.0; want.m.len()];
-                let mut jacobian = Jacobian::default();
-                let got =
-                    Predictive::new(resolution).probs_and_jacobian(&want.m, &want.s2, &mut p, &mut jacobian);
-                if case.try_run("p", got).is_some() {
+                let mut rule = Predictive::new(resolution);
+                if case.try_run("p", rule.probs(&want.m, &want.s2, &mut p)).is_some() {
                     case.abs("p", &p, &want.p, tol);
-                    // Derivatives amplify the error of the rule; a loss that needs them takes the fine one.
-                    if resolution == Resolution::Fine {
-                        case.abs("dp/dm", &jacobian.dm, &flat(&matrix(&want.dp_dm)), tol);
-                        case.abs("dp/ds2", &jacobian.ds2, &flat(&matrix(&want.dp_ds2)), tol);
-                    }
+                }
+                // Derivatives amplify the error of the rule; a loss that needs them takes the fine one.
+                if resolution == Resolution::Fine {
+                    slopes(case, &mut rule, want, tol);
                 }
             });
         }
@@ -107,6 +100,22 @@ pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
         report.case(&name, |case| latent(case, want, &file.tol));
     }
     Ok(())
+}
+
+/// The slopes of the probability of every class, one class at a time, as a loss on log p of a label takes them.
+fn slopes(case: &mut Case, rule: &mut Predictive, want: &Probabilities, tol: f64) {
+    let (mut p, mut dm, mut ds2) = (Vec::new(), Vec::new(), Vec::new());
+    for k in 0..want.m.len() {
+        let mut slope = Slope::default();
+        let got = rule.prob_and_slope(&want.m, &want.s2, k, &mut slope);
+        let Some(of_label) = case.try_run("p of a label", got) else { return };
+        p.push(of_label);
+        dm.extend(slope.dm);
+        ds2.extend(slope.ds2);
+    }
+    case.abs("p of a label", &p, &want.p, tol);
+    case.abs("dp/dm", &dm, &flat(&matrix(&want.dp_dm)), tol);
+    case.abs("dp/ds2", &ds2, &flat(&matrix(&want.dp_ds2)), tol);
 }
 
 fn latent(case: &mut Case, want: &LatentCase, tol: &Tol) {

@@ -3,14 +3,15 @@
 use faer::Mat;
 use serde::Deserialize;
 use siskin_gp::Task;
-use siskin_gp::inference::mean_field::{Start, Updates};
+use siskin_gp::equations::Start;
+use siskin_gp::inference::Updates;
 
 use super::arrays::{Tol, flat, flat_all, matrix, tolerance};
 use super::report::Case;
 
 #[derive(Deserialize)]
 #[allow(non_snake_case)]
-pub struct Problem {
+pub(super) struct Problem {
     #[serde(default)]
     pub kind: String,
     #[serde(default = "one")]
@@ -26,13 +27,13 @@ pub struct Problem {
 
 /// A file of problems with cases each.
 #[derive(Deserialize)]
-pub struct Suite<W> {
+pub(super) struct Suite<W> {
     pub problems: Vec<Entry<W>>,
     pub tol: Tol,
 }
 
 #[derive(Deserialize)]
-pub struct Entry<W> {
+pub(super) struct Entry<W> {
     pub problem: Problem,
     pub cases: Vec<W>,
 }
@@ -43,12 +44,12 @@ fn one() -> f64 {
 }
 
 impl Problem {
-    pub fn task(&self) -> siskin_gp::Result<Task> {
+    pub(super) fn task(&self) -> siskin_gp::Result<Task> {
         Task::new(matrices(&self.K), self.y.clone(), matrix(&self.a), self.tau)
     }
 
     /// The start a case names; the error says what the file lacks.
-    pub fn start(&self, init: &str) -> Result<Start, String> {
+    pub(super) fn start(&self, init: &str) -> Result<Start, String> {
         match (init, &self.mu0, &self.v0, &self.alpha0, &self.omega0) {
             ("prior", ..) => Ok(Start::Prior),
             ("given", Some(mu0), Some(v0), Some(alpha0), Some(omega0)) => Ok(Start::Given {
@@ -63,7 +64,7 @@ impl Problem {
     }
 }
 
-pub fn matrices(k: &[Vec<Vec<f64>>]) -> Vec<Mat<f64>> {
+pub(super) fn matrices(k: &[Vec<Vec<f64>>]) -> Vec<Mat<f64>> {
     k.iter().map(|k| matrix(k)).collect()
 }
 
@@ -71,7 +72,7 @@ fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-pub fn order(name: &str) -> Result<Updates, String> {
+pub(super) fn order(name: &str) -> Result<Updates, String> {
     match name {
         "joint" => Ok(Updates::Joint),
         "exact" => Ok(Updates::Exact),
@@ -84,7 +85,7 @@ pub fn order(name: &str) -> Result<Updates, String> {
 /// A gradient as the files write it; `pl_gradient.json`, in x-units, has no dtau.
 #[derive(Deserialize)]
 #[allow(non_snake_case)]
-pub struct Slope {
+pub(super) struct Slope {
     #[serde(alias = "Kbar")]
     dK: Vec<Vec<Vec<f64>>>,
     #[serde(alias = "abar")]
@@ -97,7 +98,7 @@ pub struct Slope {
 #[derive(Deserialize, Default)]
 #[allow(non_snake_case)]
 #[serde(default)]
-pub struct SlopeErrors {
+pub(super) struct SlopeErrors {
     pub L: f64,
     dK: f64,
     da: f64,
@@ -105,7 +106,7 @@ pub struct SlopeErrors {
 }
 
 /// What dtau is compared relative to.
-pub enum DtauScale {
+pub(super) enum DtauScale {
     /// `|dtau|`.
     Own,
     /// `max(|dtau|, |<dK, K>|/tau)`: dtau may be a small difference of larger terms.
@@ -114,7 +115,7 @@ pub enum DtauScale {
 
 impl Slope {
     /// dK, da and dtau of a gradient, each within `tol`.
-    pub fn compare(
+    pub(super) fn compare(
         &self,
         case: &mut Case,
         task: &Task,

@@ -5,7 +5,7 @@
 
 /// What was checked so far.
 #[derive(Default)]
-pub struct Report {
+pub(crate) struct Report {
     passed: usize,
     failed: usize,
     unknown: usize,
@@ -13,14 +13,14 @@ pub struct Report {
 
 /// One case: several comparisons, of which the worst is shown.
 #[derive(Default)]
-pub struct Case {
+pub(crate) struct Case {
     /// error / tolerance, the error, the tolerance, what was compared
     worst: Option<(f64, f64, f64, String)>,
 }
 
 impl Report {
     /// Runs one case and prints its line.
-    pub fn case(&mut self, name: &str, run: impl FnOnce(&mut Case)) {
+    pub(crate) fn case(&mut self, name: &str, run: impl FnOnce(&mut Case)) {
         let mut case = Case::default();
         run(&mut case);
         match case.worst {
@@ -36,19 +36,19 @@ impl Report {
     }
 
     /// A failure that is no comparison.
-    pub fn failure(&mut self, message: &str) {
+    pub(crate) fn failure(&mut self, message: &str) {
         println!("FAILED {message}");
         self.failed += 1;
     }
 
     /// A file nobody knows how to check.
-    pub fn unknown(&mut self, path: &str) {
+    pub(crate) fn unknown(&mut self, path: &str) {
         println!("       {path}: unknown file, not checked");
         self.unknown += 1;
     }
 
     /// Prints the last line; whether something was checked and nothing failed.
-    pub fn finish(self) -> bool {
+    pub(crate) fn finish(self) -> bool {
         if self.unknown > 0 {
             println!("{} unknown files were not checked", self.unknown);
         }
@@ -59,7 +59,7 @@ impl Report {
 
 impl Case {
     /// `error <= tolerance`; no error is within any tolerance, a NaN within none.
-    pub fn error(&mut self, what: &str, error: f64, tolerance: f64) {
+    pub(crate) fn error(&mut self, what: &str, error: f64, tolerance: f64) {
         let ratio = match quotient(error, tolerance) {
             ratio if ratio.is_nan() => f64::INFINITY,
             ratio => ratio,
@@ -70,13 +70,13 @@ impl Case {
     }
 
     /// `max |got - want| <= tolerance`.
-    pub fn abs(&mut self, what: &str, got: &[f64], want: &[f64], tolerance: f64) {
+    pub(crate) fn abs(&mut self, what: &str, got: &[f64], want: &[f64], tolerance: f64) {
         let error = if got.len() == want.len() { max_difference(got, want) } else { f64::NAN };
         self.error(what, error, tolerance);
     }
 
     /// `max |got - want| / max |want| <= tolerance`; absolute where the reference is all zero.
-    pub fn rel(&mut self, what: &str, got: &[f64], want: &[f64], tolerance: f64) {
+    pub(crate) fn rel(&mut self, what: &str, got: &[f64], want: &[f64], tolerance: f64) {
         let largest = want.iter().fold(0.0f64, |m, x| m.max(x.abs()));
         let scale = if largest > 0.0 { largest } else { 1.0 };
         let error = if got.len() == want.len() { max_difference(got, want) / scale } else { f64::NAN };
@@ -84,22 +84,22 @@ impl Case {
     }
 
     /// `|got - want| / scale <= tolerance`.
-    pub fn rel_to(&mut self, what: &str, got: f64, want: f64, scale: f64, tolerance: f64) {
+    pub(crate) fn rel_to(&mut self, what: &str, got: f64, want: f64, scale: f64, tolerance: f64) {
         self.error(what, quotient((got - want).abs(), scale), tolerance);
     }
 
     /// `|got - want| / max(1, |want|) <= tolerance`, for bounds and other sums that may pass through 0.
-    pub fn rel1(&mut self, what: &str, got: f64, want: f64, tolerance: f64) {
+    pub(crate) fn rel1(&mut self, what: &str, got: f64, want: f64, tolerance: f64) {
         self.rel_to(what, got, want, want.abs().max(1.0), tolerance);
     }
 
     /// A condition that must hold.
-    pub fn holds(&mut self, what: &str, condition: bool) {
+    pub(crate) fn holds(&mut self, what: &str, condition: bool) {
         self.error(what, f64::from(u8::from(!condition)), 0.0);
     }
 
     /// A step that must succeed; its error fails the case.
-    pub fn try_run<T, E: std::fmt::Display>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
+    pub(crate) fn try_run<T, E: std::fmt::Display>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
         result
             .inspect_err(|error| {
                 println!("       {what}: {error}");

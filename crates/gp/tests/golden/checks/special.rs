@@ -1,7 +1,7 @@
 //! `special.json`: digamma and relatives, Polya-Gamma tilts, the joint solve of alpha.
 
 use serde::Deserialize;
-use siskin_gp::special::{
+use siskin_gp::equations::{
     Tilt, digamma, gamma_entropy, ln_gamma, log_minus_digamma1p, log2cosh_half, one_minus_trigamma1p,
     pg_mean1, pg_var1, solve_u, trigamma,
 };
@@ -58,7 +58,7 @@ struct SolveRow {
     u: f64,
 }
 
-pub fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
+pub(super) fn check(text: &str, report: &mut Report) -> Result<(), serde_json::Error> {
     let file: File = serde_json::from_str(text)?;
     let tol = file.tol.rel;
     for row in &file.digamma_trigamma_lgamma {

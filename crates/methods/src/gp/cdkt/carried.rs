@@ -3,12 +3,12 @@
 use crate::error::{Error, Result};
 use crate::shared::state::State;
 use faer::Mat;
-use siskin_gp::objective::released::{Carry, Draw};
+use siskin_gp::objective::{Carry, Draw};
 use siskin_random::stream;
 
 /// The warm start of `objective = "released"`.
 #[derive(Debug, Clone, Default)]
-pub struct Carried {
+pub(super) struct Carried {
     carry: Option<Carry>,
     /// Episodes so far: the index of the next one's random numbers.
     draws: u64,
@@ -16,7 +16,7 @@ pub struct Carried {
 
 impl Carried {
     /// The start of the next episode. A task of another shape than the last begins afresh, as the first one does.
-    pub fn next(&self, seed: u64, points: usize, classes: usize) -> (Carry, Draw) {
+    pub(super) fn next(&self, seed: u64, points: usize, classes: usize) -> (Carry, Draw) {
         let mut rng = stream(seed, "released", self.draws);
         let draw = Draw::new(points, classes, &mut rng);
         let fits = self.carry.as_ref().filter(|c| c.mu.nrows() == points && c.mu.ncols() == classes);
@@ -25,30 +25,30 @@ impl Carried {
     }
 
     /// Episodes so far.
-    pub fn episodes(&self) -> u64 {
+    pub(super) fn episodes(&self) -> u64 {
         self.draws
     }
 
     /// After an episode.
-    pub fn advance(&mut self, carry: Option<Carry>) {
+    pub(super) fn advance(&mut self, carry: Option<Carry>) {
         self.draws += 1;
         self.carry = carry;
     }
 
     /// Goes on as if so many episodes had come before.
-    pub fn skip(&mut self, episodes: u64) {
+    pub(super) fn skip(&mut self, episodes: u64) {
         self.draws += episodes;
     }
 
     /// What the latest episode left: the number of classes, then mu and v, class by class.
-    pub fn changed(&self) -> Vec<f64> {
+    pub(super) fn changed(&self) -> Vec<f64> {
         let Some(Carry { mu, v }) = &self.carry else { return vec![0.0] };
         let columns = [mu, v].into_iter().flat_map(|m| (0..m.ncols()).flat_map(|j| m.col_as_slice(j)));
         [mu.ncols() as f64].into_iter().chain(columns.copied()).collect()
     }
 
     /// After an episode that [`Carried::changed`] this.
-    pub fn take_over(&mut self, changed: &[f64]) -> Result<()> {
+    pub(super) fn take_over(&mut self, changed: &[f64]) -> Result<()> {
         let (classes, rest) =
             changed.split_first().ok_or_else(|| Error::State("nothing is carried".into()))?;
         let (mu, v) = rest.split_at(rest.len() / 2);
@@ -57,7 +57,7 @@ impl Carried {
     }
 
     /// Adds itself to a state.
-    pub fn save(&self, state: &mut State) {
+    pub(super) fn save(&self, state: &mut State) {
         let classes = self.carry.as_ref().map_or(0, |c| c.mu.ncols());
         let values = |m: fn(&Carry) -> &Mat<f64>| -> Vec<f64> {
             self.carry
@@ -71,7 +71,7 @@ impl Carried {
     }
 
     /// Takes itself back.
-    pub fn load(state: &State) -> Result<Carried> {
+    pub(super) fn load(state: &State) -> Result<Carried> {
         let &[draws, classes] = state.f64s("carried.position")? else {
             return Err(Error::State("`carried.position` has not two numbers".into()));
         };

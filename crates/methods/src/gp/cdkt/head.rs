@@ -12,14 +12,10 @@ use crate::{
     Episode, Features, GaussianProcess, LatentGaussians, Notice, Prediction, Purpose, TaskRows, select,
 };
 use faer::Mat;
-use siskin_gp::inference::Inference;
-use siskin_gp::inference::mean_field::{Stop, Updates};
-use siskin_gp::inference::natural::NaturalOptions;
-use siskin_gp::inference::released::ReleasedPosterior;
+use siskin_gp::inference::{Inference, NaturalOptions, ReleasedPosterior, Stop, Updates};
 use siskin_gp::kernels::Kernel;
-use siskin_gp::objective::{Objective, released_predictive::ReleasedEpisode};
-use siskin_gp::quadrature::Resolution;
-use siskin_gp::{Hyper, Support};
+use siskin_gp::objective::{Objective, ReleasedEpisode};
+use siskin_gp::{Hyper, Resolution, Support};
 use siskin_nn::HeadLoss;
 
 /// Images of an episode by which a dead kernel is noticed.
@@ -67,6 +63,7 @@ impl CdktHead {
                 max_steps: steps,
                 tolerance: 0.0,
                 resolution: Resolution::Fast,
+                ..NaturalOptions::default()
             })),
             (O::Predictive, I::Paper | I::Joint | I::Collapsed) => Ok(Objective::Predictive {
                 order: order(self.config.inference),
@@ -287,7 +284,7 @@ fn order(name: InferenceName) -> Updates {
 }
 
 /// Probabilities of latent Gaussians with the temperature `tau`.
-pub fn probabilities(latent: &LatentGaussians, way: usize, tau: f64) -> Result<Vec<f64>> {
+pub(super) fn probabilities(latent: &LatentGaussians, way: usize, tau: f64) -> Result<Vec<f64>> {
     let rows = latent.mean.len() / way;
     let table = |values: &[f64]| Mat::from_fn(rows, way, |q, c| values[q * way + c]);
     let (mean, var) = (table(&latent.mean), table(&latent.variance));

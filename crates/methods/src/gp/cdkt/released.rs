@@ -5,9 +5,8 @@ use crate::error::Result;
 use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
 use siskin_gp::Support;
-use siskin_gp::inference::released::ReleasedStart;
-use siskin_gp::objective::EpisodeGradient;
-use siskin_gp::objective::released_predictive::{ReleasedEpisode, ReleasedPredictive, released_predictive};
+use siskin_gp::inference::ReleasedStart;
+use siskin_gp::objective::{EpisodeGradient, ReleasedEpisode, ReleasedPredictive, released_predictive};
 use siskin_nn::stream;
 
 /// The rows that the released code takes for its support: the first `way * shot` rows of a batch that is laid out class by

@@ -19,7 +19,7 @@ pub enum Parametrisation {
 
 /// Which numbers beside the kernel's are learned, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Learned {
+pub(super) struct Learned {
     /// The prior mean a.
     pub mean: bool,
     /// The temperature, as log tau.
@@ -41,7 +41,7 @@ const TAU: Limits = ("tau", 1e-3, 1e2);
 
 impl Learned {
     /// Output scales, the shapes of the kernel, then the mean and log tau where they are learned.
-    pub fn pack(self, hyper: &Hyper) -> Vec<f64> {
+    pub(super) fn pack(self, hyper: &Hyper) -> Vec<f64> {
         let Hyper { kernel, mean, tau } = hyper;
         match self.by {
             Parametrisation::Softplus => self.list(&kernel.raw_scale, &kernel.raw_shape, *mean, tau.ln()),
@@ -55,7 +55,7 @@ impl Learned {
 
     /// The gradient in the same order. With s = e^u, a = m sqrt(s_0): d/du_c = s_c d/ds_c, to which the first scale adds
     /// a/2 d/da where the mean is learned; d/dm = sqrt(s_0) d/da.
-    pub fn pack_gradient(self, hyper: &Hyper, gradient: &HyperGradient) -> Vec<f64> {
+    pub(super) fn pack_gradient(self, hyper: &Hyper, gradient: &HyperGradient) -> Vec<f64> {
         let (kernel, to) = (&hyper.kernel, &gradient.kernel);
         if self.by == Parametrisation::Softplus {
             return self.list(&to.raw_scale, &to.raw_shape, gradient.mean, gradient.log_tau);
@@ -82,7 +82,7 @@ impl Learned {
     }
 
     /// Puts a packed vector back into `hyper`.
-    pub fn unpack(self, hyper: &mut Hyper, x: &[f64]) {
+    pub(super) fn unpack(self, hyper: &mut Hyper, x: &[f64]) {
         let scales = hyper.kernel.raw_scale.len();
         let raw = |x: f64| match self.by {
             Parametrisation::Softplus => x,
@@ -106,7 +106,7 @@ impl Learned {
     }
 
     /// Least and largest value of each packed number, with its name.
-    pub fn bounds(self, hyper: &Hyper) -> Vec<Limits> {
+    pub(super) fn bounds(self, hyper: &Hyper) -> Vec<Limits> {
         let stationary = hyper.kernel.form.is_stationary();
         let positive = |(name, low, high): Limits| match self.by {
             Parametrisation::Softplus => (name, raw_of(low), raw_of(high)),
@@ -125,7 +125,7 @@ impl Learned {
     }
 
     /// The learned numbers by name, as people read them.
-    pub fn named(self, hyper: &Hyper) -> Vec<(String, f64)> {
+    pub(super) fn named(self, hyper: &Hyper) -> Vec<(String, f64)> {
         let mut all = named_scales(&hyper.kernel);
         match hyper.kernel.shapes()[..] {
             [one] => all.push(("kernel_shape".into(), one)),

@@ -38,7 +38,7 @@ pub(crate) struct NormGradient {
 
 impl FeatureNorm {
     /// For `dim` features.
-    pub fn new(dim: usize) -> FeatureNorm {
+    pub(crate) fn new(dim: usize) -> FeatureNorm {
         FeatureNorm {
             weight: vec![1.0; dim],
             bias: vec![0.0; dim],
@@ -48,7 +48,7 @@ impl FeatureNorm {
     }
 
     /// Normalises by the statistics of this batch and takes them into the running ones.
-    pub fn train(&mut self, x: &Features) -> Result<(Features, Tape)> {
+    pub(crate) fn train(&mut self, x: &Features) -> Result<(Features, Tape)> {
         self.check(x)?;
         let n = x.rows as f64;
         let mean = columns(x, |_, v| v).map(|sum| sum / n).collect::<Vec<_>>();
@@ -63,7 +63,7 @@ impl FeatureNorm {
     }
 
     /// Takes the mean and the unbiased variance of a batch into the running ones.
-    pub fn absorb(&mut self, batch: &[f64]) -> Result<()> {
+    pub(crate) fn absorb(&mut self, batch: &[f64]) -> Result<()> {
         let dim = self.weight.len();
         if batch.len() != 2 * dim {
             return Err(Error::State(format!(
@@ -79,7 +79,7 @@ impl FeatureNorm {
     }
 
     /// `dx = weight / root (dy - mean dy - s mean(s dy))`, `dweight = sum s dy`, `dbias = sum dy` with `s` the standardised x.
-    pub fn back(&self, tape: &Tape, dy: Vec<f64>) -> NormGradient {
+    pub(crate) fn back(&self, tape: &Tape, dy: Vec<f64>) -> NormGradient {
         let Tape { standard, root, .. } = tape;
         let n = standard.rows as f64;
         let dy = Features { values: dy, rows: standard.rows, dim: standard.dim };
@@ -100,25 +100,25 @@ impl FeatureNorm {
     }
 
     /// Normalises by the running statistics.
-    pub fn eval(&self, x: &Features) -> Result<Features> {
+    pub(crate) fn eval(&self, x: &Features) -> Result<Features> {
         self.check(x)?;
         let (mean, var) = (&self.running_mean, &self.running_var);
         Ok(map(x, |d, v| self.weight[d] * (v - mean[d]) / (var[d] + NORM_EPS).sqrt() + self.bias[d]))
     }
 
     /// Running mean and variance.
-    pub fn running(&self) -> (&[f64], &[f64]) {
+    pub(crate) fn running(&self) -> (&[f64], &[f64]) {
         (&self.running_mean, &self.running_var)
     }
 
     /// Adds the running statistics; weight and bias are among the learned numbers.
-    pub fn save(&self, state: &mut State) {
+    pub(crate) fn save(&self, state: &mut State) {
         state.push_f64("feature_norm.running_mean", &self.running_mean);
         state.push_f64("feature_norm.running_var", &self.running_var);
     }
 
     /// Takes them back.
-    pub fn load(&mut self, state: &State) -> Result<()> {
+    pub(crate) fn load(&mut self, state: &State) -> Result<()> {
         for (name, values) in
             [("running_mean", &mut self.running_mean), ("running_var", &mut self.running_var)]
         {

@@ -18,7 +18,7 @@ pub(crate) struct CosineEpisode {
 }
 
 impl CosineEpisode {
-    pub fn new(golden: &Golden) -> CosineEpisode {
+    pub(crate) fn new(golden: &Golden) -> CosineEpisode {
         let kernel = Kernel::new(Cosine).with_scale(golden.f64("scale")).unwrap();
         let table = golden.table("features", golden.f64("dim") as usize);
         CosineEpisode {
@@ -43,12 +43,12 @@ impl CosineEpisode {
     }
 
     /// All rows with their labels.
-    pub fn all(&self) -> Task {
+    pub(crate) fn all(&self) -> Task {
         self.task(&(0..self.labels.len()).collect::<Vec<_>>())
     }
 
     /// The support with its labels, the queries, and their labels.
-    pub fn parts(&self) -> (Task, Query, Vec<usize>) {
+    pub(crate) fn parts(&self) -> (Task, Query, Vec<usize>) {
         let (s, q) = (self.select(&self.support), self.select(&self.query));
         let query = Query {
             ks: self.kernel.between(&s, &q).unwrap().of_classes(self.way),
@@ -87,7 +87,13 @@ impl CosineEpisode {
     }
 
     /// Compares what a sampler finds at fixed auxiliary variables: losses, gradients, probabilities [Q, way].
-    pub fn compare(&self, golden: &Golden, marginal: &Gradient, predictive: &QueryGradient, p: &Mat<f64>) {
+    pub(crate) fn compare(
+        &self,
+        golden: &Golden,
+        marginal: &Gradient,
+        predictive: &QueryGradient,
+        p: &Mat<f64>,
+    ) {
         for (name, found) in [
             ("marginal", vec![marginal.value]),
             ("dmarginal", self.back_from_all(marginal)),

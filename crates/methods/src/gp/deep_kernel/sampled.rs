@@ -9,13 +9,11 @@ use crate::shared::state::State;
 use crate::{Episode, Error, Features, Prediction, Purpose, TaskRows};
 use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};
-use siskin_gp::inference::Inference;
-use siskin_gp::inference::gibbs::{Chains, SampledLikelihood, Sampler};
+use siskin_gp::inference::{Chains, Inference, SampledLikelihood, Sampler};
 use siskin_gp::kernels::{Cosine, Kernel, softplus_slope};
 use siskin_gp::objective::Objective;
 use siskin_gp::posterior::Posterior;
-use siskin_gp::quadrature::Resolution;
-use siskin_gp::{Hyper, Query, Support};
+use siskin_gp::{Hyper, Query, Resolution, Support};
 use siskin_nn::HeadLoss;
 use siskin_random::stream;
 
@@ -57,7 +55,7 @@ pub(crate) struct Sampling {
 
 impl Sampling {
     /// What the settings of the method `name` must keep to.
-    pub fn check(&self, name: &'static str) -> Result<()> {
+    pub(crate) fn check(&self, name: &'static str) -> Result<()> {
         Check { method: name }
             .at_least_one(&[
                 ("chains", self.chains),

@@ -22,7 +22,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    pub fn of(shape: &Shape, particles: &[f64]) -> Kernel {
+    pub(crate) fn of(shape: &Shape, particles: &[f64]) -> Kernel {
         let m = shape.particles;
         let particle = |i: usize| &particles[i * shape.size()..(i + 1) * shape.size()];
         let mut distance = vec![0.0; m * m];
@@ -46,7 +46,7 @@ impl Kernel {
     }
 
     /// d distance_ij / d theta_i = factor (theta_i - theta_j).
-    pub fn distance_slope(&self, rule: Rule, place: usize) -> f64 {
+    pub(crate) fn distance_slope(&self, rule: Rule, place: usize) -> f64 {
         match rule {
             Rule::Yoon => 2.0,
             Rule::Released if self.distance[place] > 0.0 => 1.0 / self.distance[place],
@@ -55,7 +55,7 @@ impl Kernel {
     }
 
     /// The factors of a step of this rate: of `k_ij grad U(theta_j)`, and of `k_ij (theta_i - theta_j)`.
-    pub fn pull_and_push(&self, shape: &Shape, rate: f64) -> (f64, f64) {
+    pub(crate) fn pull_and_push(&self, shape: &Shape, rate: f64) -> (f64, f64) {
         match shape.rule {
             Rule::Yoon => (rate / shape.particles as f64, 2.0 * rate / (shape.particles as f64 * self.h)),
             Rule::Released => (rate, rate / self.h),

@@ -17,11 +17,11 @@ mod energy;
 mod kernel;
 mod step;
 
-pub use energy::Prior;
+pub(crate) use energy::Prior;
 pub(crate) use energy::{energy_gradient, log_prior};
 pub(crate) use kernel::Kernel;
-pub use kernel::Rule;
-pub use step::{path, path_adjoint, step};
+pub(crate) use kernel::Rule;
+pub(crate) use step::{path, path_adjoint, step};
 
 use siskin_nn::Features;
 
@@ -79,7 +79,7 @@ impl Shape {
 
 /// Labelled points.
 #[derive(Debug, Clone, Copy)]
-pub struct Points<'a> {
+pub(crate) struct Points<'a> {
     /// Their features.
     pub x: &'a Features,
     /// Their classes.
@@ -87,7 +87,7 @@ pub struct Points<'a> {
 }
 
 /// Class probabilities of the mean over particles, `[points, way]`.
-pub fn mixture(shape: &Shape, particles: &[f64], x: &Features) -> Vec<f64> {
+pub(crate) fn mixture(shape: &Shape, particles: &[f64], x: &Features) -> Vec<f64> {
     let mut mean = vec![0.0; x.rows * shape.way];
     for particle in particles.chunks_exact(shape.size()) {
         for (row, mean) in mean.chunks_exact_mut(shape.way).enumerate() {
@@ -99,7 +99,11 @@ pub fn mixture(shape: &Shape, particles: &[f64], x: &Features) -> Vec<f64> {
 }
 
 /// -mean log of the mixture's probability of the truth, with its gradients: particles, features.
-pub fn mixture_loss(shape: &Shape, particles: &[f64], points: Points<'_>) -> (f64, Vec<f64>, Vec<f64>) {
+pub(crate) fn mixture_loss(
+    shape: &Shape,
+    particles: &[f64],
+    points: Points<'_>,
+) -> (f64, Vec<f64>, Vec<f64>) {
     let Points { x, labels } = points;
     let n = labels.len() as f64;
     // log p_m(y_n), [particles, points]: far from the truth a probability may underflow, its logarithm does not.

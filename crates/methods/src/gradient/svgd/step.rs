@@ -4,7 +4,7 @@ use super::energy::{energy_gradient, energy_second};
 use super::{Kernel, Points, Shape};
 
 /// One step down.
-pub fn step(shape: &Shape, particles: &[f64], points: Points<'_>, rate: f64) -> Vec<f64> {
+pub(crate) fn step(shape: &Shape, particles: &[f64], points: Points<'_>, rate: f64) -> Vec<f64> {
     let (m, size) = (shape.particles, shape.size());
     let kernel = Kernel::of(shape, particles);
     let gradients: Vec<f64> =
@@ -91,7 +91,13 @@ pub(super) fn step_adjoint(
 }
 
 /// Positions of the particles before, between and after `count` steps.
-pub fn path(shape: &Shape, particles: &[f64], points: Points<'_>, rate: f64, count: usize) -> Vec<Vec<f64>> {
+pub(crate) fn path(
+    shape: &Shape,
+    particles: &[f64],
+    points: Points<'_>,
+    rate: f64,
+    count: usize,
+) -> Vec<Vec<f64>> {
     let mut path = vec![particles.to_vec()];
     for k in 0..count {
         path.push(step(shape, &path[k], points, rate));
@@ -101,7 +107,7 @@ pub fn path(shape: &Shape, particles: &[f64], points: Points<'_>, rate: f64, cou
 
 /// The adjoint of [`path`]: `v`, the gradient at its end, becomes that at its start, and the gradient of the rows of
 /// `points` is added to `dx`.
-pub fn path_adjoint(
+pub(crate) fn path_adjoint(
     shape: &Shape,
     path: &[Vec<f64>],
     points: Points<'_>,

@@ -20,7 +20,7 @@ pub struct LeaveOneOut {
 }
 
 /// `-(1/N) sum_n log p(y_n | y_-n)` for labels `y`, each probability by the quadrature of Eq. (15a) at the cavity of its point.
-pub fn leave_one_out(posterior: &Blocks, y: &[usize]) -> Result<LeaveOneOut> {
+pub(crate) fn leave_one_out(posterior: &Blocks, y: &[usize]) -> Result<LeaveOneOut> {
     let cavities = posterior.cavities();
     if y.len() != cavities.points() {
         return Err(Error::Shape { what: "labels", expected: cavities.points(), got: y.len() });

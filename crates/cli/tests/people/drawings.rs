@@ -1,47 +1,10 @@
-//! The program, and drawings to give it.
+//! Drawings to give to the command.
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Output};
-
-pub fn siskin(args: &[&str], folder: &Path) -> Command {
-    in_folder(Command::new(env!("CARGO_BIN_EXE_siskin")), args, folder)
-}
-
-/// The program with at most so many megabytes of memory (address space).
-#[cfg(unix)]
-pub fn bounded(megabytes: u32, args: &[&str], folder: &Path) -> Command {
-    let mut shell = Command::new("sh");
-    let limit = format!("ulimit -v {}; exec \"$0\" \"$@\"", megabytes * 1024);
-    shell.args(["-c", &limit, env!("CARGO_BIN_EXE_siskin")]);
-    in_folder(shell, args, folder)
-}
-
-fn in_folder(mut command: Command, args: &[&str], folder: &Path) -> Command {
-    command
-        .args(args)
-        .current_dir(folder)
-        .env("SISKIN_CACHE", folder.join("cache"))
-        .env_remove("SISKIN_TOKEN");
-    command
-}
-
-pub fn run(args: &[&str], folder: &Path) -> Output {
-    siskin(args, folder).output().unwrap()
-}
-
-pub fn good(args: &[&str], folder: &Path) -> String {
-    let output = run(args, folder);
-    assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
-
-pub fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 /// A drawing as a portable grey map: black strokes on white, one of four kinds, moved a little.
-pub fn drawing(kind: i32, shift: i32) -> String {
+pub(crate) fn drawing(kind: i32, shift: i32) -> String {
     let mut out = "P2 105 105 255".to_string();
     for i in 0..105 * 105 {
         let (x, y) = (i % 105 - 52 - shift, i / 105 - 52 + shift);
@@ -60,7 +23,7 @@ pub fn drawing(kind: i32, shift: i32) -> String {
 }
 
 /// `letters/<class>/<n>.pgm` and `new/<class>.pgm`, beside a file that is no image.
-pub fn letters(at: &Path) {
+pub(crate) fn letters(at: &Path) {
     for (kind, (class, shots)) in
         [("cross", 1), ("ring", 2), ("times", 1), ("corner", 3)].into_iter().enumerate()
     {

@@ -1,7 +1,7 @@
 //! Leaving folds out: what the other points say of the points of a fold, without a refit.
 //!
 //! The cavity of several points F, class by class: with `Sigma_F` their covariance and `g = b - w mu`,
-//! `V_- = (I - Sigma_F W_F)^{-1} Sigma_F`, `m_- = mu_F - V_- g_F`. For one point that is the cavity of `leave_one_out.rs`. A
+//! `V_- = (I - Sigma_F W_F)^{-1} Sigma_F`, `m_- = mu_F - V_- g_F`. For one point that is the cavity of `one.rs`. A
 //! fold with one point of each class leaves the others as balanced as they were, which one point alone does not.
 
 use crate::gaussian::SignedBlock;
@@ -24,7 +24,7 @@ impl Posterior {
 impl Blocks {
     /// The latent values at the points of each fold without the sites of that fold; rows as in `folds`, one fold after the
     /// other. `task`: the one this posterior belongs to.
-    pub fn fold_cavities(&self, task: &Task, folds: &[Vec<usize>]) -> Result<Latent> {
+    pub(crate) fn fold_cavities(&self, task: &Task, folds: &[Vec<usize>]) -> Result<Latent> {
         let (blocks, tau) = (self.of_classes(), self.tau());
         task.check_size(blocks[0].g.len(), blocks.len())?;
         if let Some(&point) = folds.iter().flatten().find(|&&point| point >= task.points()) {
@@ -126,7 +126,7 @@ mod tests {
             }
         }
         assert!(blocks.fold_cavities(&task, &[vec![8]]).is_err());
-        // One point at a time: the cavities of leave_one_out.rs.
+        // One point at a time: the cavities of one.rs.
         let alone: Vec<Vec<usize>> = (0..n).map(|i| vec![i]).collect();
         let (each, cavities) = (blocks.fold_cavities(&task, &alone).unwrap(), blocks.cavities());
         assert!((&each.mean - &cavities.mean).norm_max() < 1e-10);
