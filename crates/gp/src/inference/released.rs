@@ -133,7 +133,7 @@ impl ReleasedPosterior {
         Mat::from_fn(own.nrows(), own.ncols(), |i, j| own[(i, j)] - scale * taken[(i, j)])
     }
 
-    /// The Cholesky factor of [`Self::joint`]; where that is singular, with jitter as the released code adds it.
+    /// The Cholesky factor of the joint covariance; where that is singular, with jitter as the released code adds it.
     pub fn joint_factor(&self, query: &Query, class: usize, own: &Mat<f64>) -> Result<Mat<f64>> {
         jittered_cholesky(self.joint(query, class, own), 1.0)
     }

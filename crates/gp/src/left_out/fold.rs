@@ -13,7 +13,7 @@ use faer::Mat;
 use faer::linalg::solvers::Solve;
 
 impl Posterior {
-    /// Latent values at labelled points, each without its fold ([`Blocks::fold_cavities`]). An error for a posterior that is no
+    /// Latent values at labelled points, each without its fold. An error for a posterior that is no
     /// Gaussian with sites.
     pub fn left_out(&self, task: &Task, folds: &[Vec<usize>]) -> Result<Latent> {
         let none = Error::Empty { what: "sites of the posterior", needed: 1 };

@@ -60,7 +60,7 @@ pub enum Objective {
         steps: usize,
     },
     /// What the gradient of log p(Y) is estimated from by Gibbs sampling (ML): N times minus the loss of
-    /// `marginal_likelihood` in [`crate::inference::gibbs`]. For logistic-softmax the value itself is not a log-likelihood.
+    /// `marginal_likelihood` in `inference::gibbs`. For logistic-softmax the value itself is not a log-likelihood.
     SampledMarginal(Sampler),
     /// sum log softmax(score) of the labels of all other rows, given those of the rows `support`, under a sampler's
     /// prediction (PL).

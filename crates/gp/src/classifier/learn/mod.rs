@@ -26,11 +26,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Learned {
-    /// Temperature; 1 for [`Likelihood::Gaussian`].
+    /// Temperature; 1 for [`Likelihood::Gaussian`](super::Likelihood::Gaussian).
     pub tau: f64,
     /// Prior mean of all latent functions.
     pub prior_mean: f64,
-    /// Noise variance of [`Likelihood::Gaussian`]; 0 otherwise.
+    /// Noise variance of [`Likelihood::Gaussian`](super::Likelihood::Gaussian); 0 otherwise.
     pub noise: f64,
     /// How much of the posterior deviation of the latent functions probabilities are averaged over; files from before it was learned
     /// mean 1. Less than 1: points are predicted better by the posterior mean than their variance, in many dimensions most of it the
@@ -51,7 +51,7 @@ pub struct Learned {
     /// reached.
     pub posterior_converged: bool,
     /// The log-loss, in nats per point, of points that others predicted while hyperparameters were learned: by folds, or where the
-    /// bound was climbed by cavities. Only [`Likelihood::LogisticSoftmax`] has one.
+    /// bound was climbed by cavities. Only [`Likelihood::LogisticSoftmax`](super::Likelihood::LogisticSoftmax) has one.
     #[serde(default, rename = "leave_one_out")]
     pub held_out: Option<f64>,
     /// Whether the hyperparameters are those of the search. `false`: by that log-loss the start was better, and it was kept.
