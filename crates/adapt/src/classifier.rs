@@ -13,7 +13,7 @@ use siskin_data::Embeddings;
 use siskin_gp::classifier::GpClassifier;
 use siskin_methods::gp::from_examples::FromExamples;
 use siskin_methods::{Features, GaussianProcess};
-use siskin_model::{Card, Model, ModelHead};
+use siskin_model::{Card, DeviceChoice, Model, ModelHead};
 use std::sync::atomic::AtomicBool;
 
 /// The model a task was made with.
@@ -182,7 +182,12 @@ impl TaskClassifier {
 
     /// The model the task was made with, from where it was then or from `elsewhere`.
     pub fn open_model(&self, elsewhere: Option<&str>) -> Result<Model> {
-        let model = Model::open(elsewhere.unwrap_or(&self.made_with()?.origin))?;
+        self.open_model_on(elsewhere, DeviceChoice::Cpu)
+    }
+
+    /// The same on other hardware.
+    pub fn open_model_on(&self, elsewhere: Option<&str>, device: DeviceChoice) -> Result<Model> {
+        let model = Model::open_on(elsewhere.unwrap_or(&self.made_with()?.origin), device)?;
         self.check_model(&model)?;
         Ok(model)
     }

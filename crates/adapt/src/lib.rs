@@ -80,7 +80,7 @@ pub use siskin_methods::Features;
 pub use siskin_model::Error as ModelError;
 pub use siskin_model::foreign;
 pub use siskin_model::{
-    Card, EMBEDDED, Look, Looks, Mismatch, Model, ModelHead, ShapeFacts, TestFacts, View, unit,
+    Card, DeviceChoice, EMBEDDED, Look, Looks, Mismatch, Model, ModelHead, ShapeFacts, TestFacts, View, unit,
 };
 pub use support::{Example, Support, title_of};
 pub use vectors::{EmbedDone, EmbedJob};

@@ -1,5 +1,6 @@
 //! `siskin compare`: several methods, the same episodes, one table.
 
+use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
 use anyhow::Context;
 use clap::ValueEnum;
@@ -54,6 +55,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]
+    compute: ComputeArgs,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
@@ -83,7 +86,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         None => (same_test(&config_of(&entries[0].folder)?.changed(&args.set)?)?, None),
     };
     let named = args.data.as_ref().map(|name| DataConfig { train: name.clone(), ..DataConfig::default() });
-    let same = SameTest { test, data: named.or(data), episodes: args.episodes.clone() };
+    let same = SameTest {
+        test,
+        data: named.or(data),
+        episodes: args.episodes.clone(),
+        settings: args.compute.settings(),
+    };
     let mut outcomes = Vec::new();
     for entry in &entries {
         let result = match trained(entry, &args.read) {
@@ -121,8 +129,10 @@ fn entries(args: &Args) -> anyhow::Result<Vec<Entry>> {
                 args.methods.iter().all(|other| other == method || other.name() != table)
             };
             let settings: Vec<String> = args.set.iter().filter(for_this).cloned().collect();
-            let config = Some(Config::load_by(path, &settings, Some(*method))?);
-            entries.push(Entry { name: method.to_string(), folder: args.out.join(method.name()), config });
+            let mut config = Config::load_by(path, &settings, Some(*method))?;
+            args.compute.apply(&mut config);
+            let folder = args.out.join(method.name());
+            entries.push(Entry { name: method.to_string(), folder, config: Some(config) });
         }
     } else if let Some(other) = args.set.iter().find(|s| !s.trim_start().starts_with("test.")) {
         anyhow::bail!(

@@ -1,7 +1,33 @@
-//! The flags that say what computes the network: shared by train, test, calibrate and bench.
+//! The flags that say what computes the network: of commands that have a config, and of those that have a finished model.
 
-use siskin_nn::Hardware;
+use siskin_adapt::Model;
+use siskin_nn::{DeviceChoice, Hardware};
 use siskin_train::config::{Config, PrecisionName};
+
+/// Where a finished model is computed: shared by adapt, predict, embed and serve.
+#[derive(clap::Args, Clone, Copy)]
+pub(crate) struct DeviceArg {
+    /// The hardware that computes the network: cpu, or cuda, wgpu, metal where compiled in [default: cpu]
+    #[arg(long, value_name = "NAME")]
+    device: Option<Hardware>,
+}
+
+impl DeviceArg {
+    /// The hardware.
+    pub(crate) fn choice(self) -> DeviceChoice {
+        self.device.unwrap_or_default().into()
+    }
+
+    /// Whether it is this machine's processor.
+    pub(crate) fn is_cpu(self) -> bool {
+        self.choice() == DeviceChoice::Cpu
+    }
+
+    /// The model that `name` means, on it.
+    pub(crate) fn open(self, name: &str) -> siskin_adapt::Result<Model> {
+        Ok(Model::open_on(name, self.choice())?)
+    }
+}
 
 /// Where and in which precision the network is computed.
 #[derive(clap::Args)]
@@ -20,6 +46,18 @@ impl ComputeArgs {
         let backbone = &mut config.backbone;
         backbone.device = self.device.unwrap_or(backbone.device);
         backbone.precision = self.precision.unwrap_or(backbone.precision);
+    }
+
+    /// The same as settings of a config, for commands that make many.
+    pub(crate) fn settings(&self) -> Vec<String> {
+        let device = self.device.map(|device| format!("backbone.device={device}"));
+        let precision = self.precision.map(|precision| format!("backbone.precision={}", precision.name()));
+        device.into_iter().chain(precision).collect()
+    }
+
+    /// The hardware alone.
+    pub(crate) fn device(&self) -> DeviceArg {
+        DeviceArg { device: self.device }
     }
 
     /// Whether any of these flags was given.

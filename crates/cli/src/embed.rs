@@ -1,9 +1,10 @@
 //! `siskin embed`: images to a file of vectors.
 
+use crate::compute::DeviceArg;
 use crate::data::progress::Bar;
 use crate::data::source::{CacheArgs, OnBad};
 use crate::stop;
-use siskin_adapt::{EmbedJob, Error, Inputs, Model};
+use siskin_adapt::{EmbedJob, Error, Inputs};
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -33,19 +34,22 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "POLICY", default_value = "skip")]
     on_bad_image: OnBad,
     #[command(flatten)]
+    device: DeviceArg,
+    #[command(flatten)]
     cache: CacheArgs,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let (cache, model) = (args.cache.open()?, Model::open(&args.model)?);
+    let (cache, model) = (args.cache.open()?, args.device.open(&args.model)?);
     let given: Vec<PathBuf> = args.inputs.iter().filter(|p| p.as_os_str() != "-").cloned().collect();
     let lines: Option<Box<dyn BufRead>> =
         (given.len() < args.inputs.len()).then(|| Box::new(std::io::stdin().lock()) as _);
     let job = EmbedJob {
         model: &model,
-        cache: Some(cache.folder()),
+        // What other hardware makes of an image differs in the last digits: it is not kept as the CPU's.
+        cache: args.device.is_cpu().then(|| cache.folder()),
         out: &args.out,
         unit: args.unit,
         stop_at_bad: matches!(args.on_bad_image, OnBad::Error),

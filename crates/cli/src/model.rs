@@ -1,6 +1,6 @@
 //! The trained model a command looks at: a run folder or a model file, changed settings, device and reading rules.
 
-use crate::compute::ComputeArgs;
+use crate::compute::{ComputeArgs, DeviceArg};
 use crate::data::source::ReadArgs;
 use siskin_train::config::Config;
 use siskin_train::under_test::{ModelUnderTest, is_model_file};
@@ -37,6 +37,11 @@ impl ModelArgs {
         let model = self.read.with_opener(self.read.on_bad(), open)?;
         tell_notice(model.notice.clone());
         Ok(model)
+    }
+
+    /// Where its network is computed.
+    pub(crate) fn device(&self) -> DeviceArg {
+        self.compute.device()
     }
 
     /// The folder that figures of the model are written to; none for a model file.

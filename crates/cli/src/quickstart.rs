@@ -1,5 +1,6 @@
 //! `siskin quickstart`: train, test and calibrate on the embedded glyphs, and show the result.
 
+use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
 use anyhow::Context;
 use siskin_data::SplitName;
@@ -25,19 +26,23 @@ pub(crate) struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     #[command(flatten)]
+    compute: ComputeArgs,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    let config = Config::parse(CONFIG, &args.set).context("the quickstart config")?;
+    let mut config = Config::parse(CONFIG, &args.set).context("the quickstart config")?;
+    args.compute.apply(&mut config);
     say!(
         "Handwriting-like characters, drawn by the program: 5 classes it has never seen, one example of each."
     );
     let resumed = args.out.join("last.safetensors").exists();
     anyhow::ensure!(
-        !resumed || args.set.is_empty(),
-        "{} holds a run already, on which --set has no effect. Choose another folder with --out, or leave --set out.",
+        !resumed || (args.set.is_empty() && !args.compute.given()),
+        "{} holds a run already, on which --set, --device and --precision have no effect. Choose another folder with --out, or \
+         leave them out.",
         args.out.display()
     );
     let mut run = args.read.with_opener(args.read.on_bad(), |opener| match resumed {

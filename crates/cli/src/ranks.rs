@@ -64,6 +64,16 @@ mod world {
         size: usize,
         /// To the main thread and back, one message at a time.
         line: Mutex<(Sender<Vec<u8>>, Receiver<Gathered>)>,
+        traffic: Mutex<Traffic>,
+    }
+
+    /// What a rank sent and received, and how long it waited for the others.
+    #[derive(Debug, Clone, Copy, Default)]
+    struct Traffic {
+        messages: u64,
+        sent: u64,
+        received: u64,
+        waited: Duration,
     }
 
     impl Team for Ranks {
@@ -76,6 +86,19 @@ mod world {
         }
 
         fn gather(&self, own: Vec<u8>, stop: &AtomicBool) -> Result<Vec<Vec<u8>>> {
+            let (begun, sent) = (Instant::now(), own.len() as u64);
+            let all = self.exchange(own, stop)?;
+            let mut traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+            traffic.messages += 1;
+            traffic.sent += sent;
+            traffic.received += all.iter().map(|message| message.len() as u64).sum::<u64>() - sent;
+            traffic.waited += begun.elapsed();
+            Ok(all)
+        }
+    }
+
+    impl Ranks {
+        fn exchange(&self, own: Vec<u8>, stop: &AtomicBool) -> Result<Vec<Vec<u8>>> {
             let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
             line.0.send(own).map_err(|_| Error::RankLost)?;
             let mut stopping_since: Option<Instant> = None;
@@ -92,6 +115,21 @@ mod world {
                 }
             }
         }
+
+        /// What the first rank says at the end.
+        fn tell(&self) {
+            let Traffic { messages, sent, received, waited } =
+                *self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.rank == 0 && messages > 0 {
+                tell!(
+                    "{} ranks; the first sent {:.2} MB and received {:.2} MB in {messages} meetings, in which it waited {:.1} s.",
+                    self.size,
+                    sent as f64 / 1e6,
+                    received as f64 / 1e6,
+                    waited.as_secs_f64()
+                );
+            }
+        }
     }
 
     /// See the version without MPI.
@@ -106,9 +144,11 @@ mod world {
         let world = universe.world();
         let ((request, requests), (answer, answers)) = (channel(), channel());
         let (rank, size) = (world.rank() as usize, world.size() as usize);
-        let team = Arc::new(Ranks { rank, size, line: Mutex::new((request, answers)) });
+        let traffic = Mutex::new(Traffic::default());
+        let team = Arc::new(Ranks { rank, size, line: Mutex::new((request, answers)), traffic });
         let worker = std::thread::Builder::new().name("work".into()).stack_size(STACK).spawn(move || {
-            let code = join(team, work);
+            let code = join(team.clone(), work);
+            team.tell();
             // A rank that fails does not come to the next meeting: the others must not wait for it. `mpirun` ends them.
             if code != 0 && code <= 128 {
                 std::process::exit(code.into());

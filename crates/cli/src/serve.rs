@@ -1,5 +1,6 @@
 //! `siskin serve`: an HTTP server and its web page.
 
+use crate::compute::DeviceArg;
 use anyhow::Context;
 use siskin_adapt::EMBEDDED;
 use siskin_serve::{Limits, Options};
@@ -93,6 +94,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().work_timeout.as_secs(),
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     work_timeout: u64,
+    #[command(flatten)]
+    device: DeviceArg,
 }
 
 /// Runs the command.
@@ -119,6 +122,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         address: SocketAddr::new(args.host, args.port),
         token,
         models,
+        device: args.device.choice(),
         state: Some(
             state.context("This system names no folder for program data. Give one with --state FOLDER.")?,
         ),

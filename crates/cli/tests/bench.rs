@@ -28,6 +28,55 @@ fn times_are_given_as_a_table_and_as_json() {
     }
 }
 
+/// A device that this build does not have is refused by every command that takes a network, before any work.
+#[cfg(not(feature = "cuda"))]
+#[test]
+fn every_command_with_a_network_takes_a_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::create_dir_all(at.join("images/a")).unwrap();
+    std::fs::create_dir_all(at.join("images/b")).unwrap();
+    for (name, ink) in [("images/a/1.pgm", "0 "), ("images/b/1.pgm", "90 ")] {
+        let picture = format!("P2\n20 20\n255\n{}{}", "255 ".repeat(200), ink.repeat(200));
+        std::fs::write(at.join(name), picture).unwrap();
+    }
+    std::fs::write(at.join("c.toml"), "[train]\nepisodes = 2\n").unwrap();
+    std::fs::write(at.join("t.toml"), "config = \"c.toml\"\n[[grid]]\nseed = [0]\n").unwrap();
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_siskin"));
+        command.args(args).current_dir(at).env("SISKIN_CACHE", at.join("cache")).output().unwrap()
+    };
+    assert!(run(&["adapt", "images", "--out", "t.task"]).status.success());
+    for args in [
+        "train c.toml",
+        "train c.toml --plan",
+        "test omniglot-conv4s --data glyphs",
+        "calibrate omniglot-conv4s --data glyphs",
+        "compare c.toml --methods cdkt",
+        "compare --run omniglot-conv4s --data glyphs",
+        "reproduce table4 --only cub-1shot-tau1 --set data.train=glyphs --no-timing",
+        "sweep t.toml",
+        "quickstart",
+        "bench",
+        "export omniglot-conv4s --data glyphs --out m.safetensors",
+        "embed omniglot-conv4s images --out v.npy",
+        "adapt images",
+        "adapt images --model omniglot-conv4s",
+        "adapt --to t.task --add images",
+        "predict t.task images",
+        "trust omniglot-conv4s --data glyphs",
+        "serve --port 0 --state state",
+    ] {
+        let words: Vec<&str> = args.split(' ').chain(["--device", "cuda"]).collect();
+        let output = run(&words);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && text.contains("cargo build --release --features cuda"),
+            "{args}: {text}"
+        );
+    }
+}
+
 #[test]
 fn mistakes_are_answered_with_what_to_do() {
     for (args, says) in [

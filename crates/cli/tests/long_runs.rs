@@ -54,6 +54,25 @@ fn a_plan_grows_with_the_episodes_and_writes_nothing() {
 }
 
 #[test]
+fn a_fit_of_scalars_that_cannot_be_is_refused_before_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let phases = "[[phase]]\ntrain = { episodes = 4 }\n[[phase]]\nkind = \"fit-scalars\"\n";
+    std::fs::write(at.join("c.toml"), format!("{CONFIG}{phases}")).unwrap();
+    let train = ["train", "c.toml", "--method", "proto-net"];
+    for more in [&[][..], &["--plan"][..]] {
+        let refused = siskin(&[&train[..], more].concat(), at).output().unwrap();
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(
+            !refused.status.success() && told.contains("phase 2 is of kind fit-scalars, but proto-net"),
+            "{told}"
+        );
+    }
+    assert!(!at.join("runs").exists());
+    said(&["train", "c.toml", "--out", "run", "--set", "train.validate_every=0"], at);
+}
+
+#[test]
 fn a_run_is_watched_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

@@ -161,8 +161,19 @@ fn jobs_for_schedulers_are_written_without_submitting_them() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     grid(at, 4);
-    let args =
-        ["sweep", "t.toml", "--out", "o", "--engine", "slurm", "--parallel", "3", "--cpus", "2", "--dry-run"];
+    let args = [
+        "sweep",
+        "t.toml",
+        "--out",
+        "my runs",
+        "--engine",
+        "slurm",
+        "--parallel",
+        "3",
+        "--cpus",
+        "2",
+        "--dry-run",
+    ];
     let job = |args: &[&str]| {
         let stdout = text(&run(args, at).stdout);
         let path = stdout
@@ -178,18 +189,19 @@ fn jobs_for_schedulers_are_written_without_submitting_them() {
     {
         assert!(script.contains(&format!("#SBATCH {line}")), "{line}: {script}");
     }
-    assert!(stdout.contains("sbatch "), "{stdout}");
+    // A path with a space is one word of the command that is shown.
+    assert!(stdout.contains(". Submit it by: sbatch '") && stdout.trim().ends_with(".sbatch'"), "{stdout}");
     // The script is one for a shell, and its first task is the first run.
     let shell = Command::new("sh").arg("-c").arg(&script).env("SLURM_ARRAY_TASK_ID", "0").output().unwrap();
     assert!(shell.status.success(), "{}", text(&shell.stderr));
-    let status = text(&run(&["sweep", "status", "o"], at).stdout);
+    let status = text(&run(&["sweep", "status", "my runs"], at).stdout);
     assert!(
         status.lines().next().unwrap().contains("finished") && status.contains("1 of 4 finished"),
         "{status}"
     );
-    let (_, program) = job(&["sweep", "t.toml", "--out", "o", "--engine", "hyperqueue", "--dry-run"]);
+    let (_, program) = job(&["sweep", "t.toml", "--out", "my runs", "--engine", "hyperqueue", "--dry-run"]);
     assert!(
-        !program.contains(&names(at, "o")[0]) && program.contains(&names(at, "o")[1]),
+        !program.contains(&names(at, "my runs")[0]) && program.contains(&names(at, "my runs")[1]),
         "what is finished is left out"
     );
 }

@@ -41,9 +41,20 @@ pub trait Method: Send + Sync {
     /// One optimiser step on the mean loss of episodes, by the shares of all of them in their order.
     fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport>;
 
+    /// The shares of a step all of whose episodes are computed here.
+    fn all_shares(&self, episodes: &[Episode<'_>]) -> Result<Vec<Share>> {
+        let mut shares = Vec::with_capacity(episodes.len());
+        // As many at a time as some methods compute side by side: more would hold the gradients of all.
+        for some in episodes.chunks(rayon::current_num_threads()) {
+            let place = Place { first: shares.len(), count: episodes.len() };
+            self.shares(some, place)?.into_iter().for_each(|share| share.push(&mut shares));
+        }
+        Ok(shares)
+    }
+
     /// One optimiser step on the mean loss of `episodes`.
     fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
-        let shares = self.shares(episodes, Place { first: 0, count: episodes.len() })?;
+        let shares = self.all_shares(episodes)?;
         self.take(shares, rates)
     }
 
@@ -68,6 +79,11 @@ pub trait Method: Send + Sync {
     /// What is wrong with the model after the latest step, if anything is.
     fn notice(&self) -> Option<Notice> {
         None
+    }
+
+    /// Whether it has scalars that [`Method::fit_scalars`] can fit.
+    fn fits_scalars(&self) -> bool {
+        false
     }
 
     /// Fits the scalars to convergence on episodes of features, the network standing still, in `iterations` steps at most;

@@ -30,5 +30,6 @@ pub use error::{Error, Result};
 pub use kept_features::{ImageKey, KeptFeatures};
 pub use look::{Look, Looks, Mismatch};
 pub use model::{EMBEDDED, Model, ModelHead, unit};
+pub use siskin_nn::DeviceChoice;
 pub use spec::ModelSpec;
 pub use view::View;

@@ -84,7 +84,13 @@ impl Model {
             return Model::from_bytes_on(bytes, name, device);
         }
         if let Some(registry) = Registry::default_folder().filter(|registry| registry.has(name)) {
-            return Model::added(&registry, name);
+            return match device.name() {
+                "cpu" => Model::added(&registry, name),
+                other => Err(bad(
+                    name,
+                    format!("an added network is computed by the CPU alone: leave --device {other} out"),
+                )),
+            };
         }
         let path = Path::new(name);
         if path.is_dir() {
@@ -315,9 +321,9 @@ impl Model {
 
     /// The embedded model for images that look so: the first that has seen such a kind, else the first of all. With it, where there was a choice,
     /// what it was made by.
-    pub fn embedded_for(looks: &[Look]) -> Result<(Model, Option<String>)> {
+    pub fn embedded_for(looks: &[Look], device: DeviceChoice) -> Result<(Model, Option<String>)> {
         let mut models =
-            EMBEDDED.iter().map(|(name, _)| Model::open(name)).collect::<Result<Vec<Model>>>()?;
+            EMBEDDED.iter().map(|(name, _)| Model::open_on(name, device)).collect::<Result<Vec<Model>>>()?;
         if models.len() == 1 || looks.is_empty() {
             return Ok((models.swap_remove(0), None));
         }

@@ -121,11 +121,11 @@ impl DeviceChoice {
             Self::Cpu => Ok(Device::flex()),
             Self::CpuAt(_) | Self::CpuUnfused => Err(Error::FusedSingleOnly),
             #[cfg(feature = "cuda")]
-            Self::Cuda => Ok(Device::cuda(burn::tensor::DeviceIndex::Default)),
+            Self::Cuda => gpu::cuda(),
             #[cfg(feature = "wgpu")]
-            Self::Wgpu => Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)),
+            Self::Wgpu => gpu::wgpu(),
             #[cfg(feature = "metal")]
-            Self::Metal => Ok(Device::metal(burn::tensor::DeviceKind::DefaultDevice)),
+            Self::Metal => gpu::metal(),
             #[allow(unreachable_patterns)] // Reached unless every GPU feature is on.
             absent => Err(Error::DeviceNotCompiled { device: absent.name() }),
         }
@@ -135,6 +135,54 @@ impl DeviceChoice {
 impl fmt::Display for DeviceChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// Devices are asked for before their first use: Burn opens them then, and panics where there is none.
+#[cfg(any(feature = "cuda", feature = "wgpu", feature = "metal"))]
+mod gpu {
+    use super::Error;
+    use burn::tensor::Device;
+
+    #[cfg(feature = "cuda")]
+    pub fn cuda() -> Result<Device, Error> {
+        use burn::tensor::{DeviceIndex, DeviceType};
+        match Device::enumerate(DeviceType::Cuda).is_empty() {
+            true => Err(Error::DeviceRefused {
+                device: "cuda",
+                why: "there is no NVIDIA driver (libcuda) or no GPU that it knows".into(),
+            }),
+            false => Ok(Device::cuda(DeviceIndex::Default)),
+        }
+    }
+
+    #[cfg(feature = "wgpu")]
+    pub fn wgpu() -> Result<Device, Error> {
+        once("wgpu", Device::wgpu_options(), &WGPU)
+    }
+
+    #[cfg(feature = "metal")]
+    pub fn metal() -> Result<Device, Error> {
+        let options = Device::wgpu_options().graphics_api(burn::tensor::wgpu::WgpuBackend::Metal);
+        once("metal", options, &METAL)
+    }
+
+    // A driver is opened once in a process; all networks share it.
+    #[cfg(any(feature = "wgpu", feature = "metal"))]
+    type Opened = std::sync::OnceLock<Result<Device, String>>;
+    #[cfg(feature = "wgpu")]
+    static WGPU: Opened = Opened::new();
+    #[cfg(feature = "metal")]
+    static METAL: Opened = Opened::new();
+
+    #[cfg(any(feature = "wgpu", feature = "metal"))]
+    fn once(
+        device: &'static str,
+        options: burn::tensor::wgpu::WgpuOptions,
+        opened: &Opened,
+    ) -> Result<Device, Error> {
+        let opened = opened.get_or_init(|| options.init().map_err(|error| error.to_string()));
+        opened.clone().map_err(|why| Error::DeviceRefused { device, why })
     }
 }
 

@@ -19,6 +19,17 @@ pub enum Error {
         /// The device, which is also the name of its cargo feature.
         device: &'static str,
     },
+    /// A device that is part of this build, but not of this machine.
+    #[error(
+        "device `{device}` cannot be used here: {why}. Look at the driver, or choose --device cpu; `siskin doctor` lists what is \
+         there"
+    )]
+    DeviceRefused {
+        /// The device.
+        device: &'static str,
+        /// What the driver said.
+        why: String,
+    },
     /// Mixed precision where only single precision is computed.
     #[error(
         "precision {precision} is computed by the fused blocks of the CPU only, not on `{device}` without them: \

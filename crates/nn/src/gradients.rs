@@ -30,11 +30,13 @@ impl Gradients {
 
     /// Number of NaN or infinite entries. A step with any of them should be dropped.
     pub fn non_finite(&self) -> usize {
-        let counts = self.values.iter().map(|g| {
-            let finite = g.clone().is_finite().int().sum().into_scalar::<i64>();
-            g.dims()[0] - finite as usize
-        });
-        counts.sum()
+        if self.values.is_empty() {
+            return 0;
+        }
+        // One number comes back from the device, not one for each parameter.
+        let finite = self.values.iter().map(|g| g.clone().is_finite().int().sum()).collect();
+        let all: usize = self.values.iter().map(|g| g.dims()[0]).sum();
+        all - Tensor::cat(finite, 0).sum().into_scalar::<i64>() as usize
     }
 
     /// Euclidean norm over all parameters.

@@ -27,6 +27,17 @@ pub struct SentPart {
 }
 
 impl StepPart {
+    /// Adds the part of a later episode where both were recorded here; else gives it back.
+    pub fn join(&mut self, later: StepPart) -> Option<StepPart> {
+        match (self, later) {
+            (StepPart::Recorded(sum), StepPart::Recorded(step)) => {
+                sum.join(step);
+                None
+            }
+            (_, later) => Some(later),
+        }
+    }
+
     /// As plain numbers.
     pub fn into_sent(self) -> SentPart {
         match self {

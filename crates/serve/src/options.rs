@@ -1,5 +1,6 @@
 //! What can be chosen about a server.
 
+use siskin_adapt::DeviceChoice;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +14,8 @@ pub struct Options {
     pub token: Option<String>,
     /// Models by path or name; the first is used where a request names none.
     pub models: Vec<String>,
+    /// What computes their networks.
+    pub device: DeviceChoice,
     /// Folder of task files; without one, tasks end with the server.
     pub state: Option<PathBuf>,
     /// Bounds.

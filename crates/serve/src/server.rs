@@ -42,7 +42,7 @@ impl Server {
             return Err(Error::TokenNeeded { address });
         }
         let models = options.models.iter().map(|name| {
-            let model = Model::open(name)?;
+            let model = Model::open_on(name, options.device)?;
             // A model that no task can be made with is refused now, not at the first task.
             model.head()?;
             Ok(model)

@@ -21,7 +21,7 @@
 use crate::config::Config;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
-use siskin_methods::MethodName;
+use siskin_methods::{Method, MethodName};
 use toml::{Table, Value};
 
 /// What a phase does.
@@ -93,6 +93,19 @@ impl Phase {
     /// Training episodes of the run after it.
     pub fn end(&self) -> u64 {
         self.first + self.length()
+    }
+
+    /// Refuses a fit of scalars for a method that has none.
+    pub fn check(&self, method: &dyn Method) -> Result<()> {
+        match self.kind == PhaseKind::FitScalars && !method.fits_scalars() {
+            true => Err(Error::Config(format!(
+                "phase {} is of kind fit-scalars, but {} has no scalars that can be fitted; cdkt has. Leave the phase out, or give it \
+                 method = \"cdkt\"",
+                self.index + 1,
+                self.config.method.name()
+            ))),
+            false => Ok(()),
+        }
     }
 
     /// Its training episodes.

@@ -41,7 +41,9 @@ impl Run {
         // What a later phase cannot do is said now, not after hours.
         for phase in &phases {
             frozen::check(phase)?;
-            PhaseEpisodes::new(phase, data.clone(), new_method(&phase.config, &data)?.trains_on())?;
+            let method = new_method(&phase.config, &data)?;
+            phase.check(method.as_ref())?;
+            PhaseEpisodes::new(phase, data.clone(), method.trains_on())?;
         }
         let mut method = new_method(&phases[0].config, &data)?;
         if let Some(weights) = &config.backbone.weights {

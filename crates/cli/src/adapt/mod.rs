@@ -2,6 +2,7 @@
 
 mod page;
 
+use crate::compute::DeviceArg;
 use crate::data::source::OnBad;
 use crate::model::tell_notice;
 use anyhow::Context;
@@ -52,6 +53,8 @@ pub(crate) struct Args {
     /// What to do about an image that cannot be read, or a folder without one [default: error]
     #[arg(long, value_enum, value_name = "POLICY")]
     on_bad_image: Option<OnBad>,
+    #[command(flatten)]
+    device: DeviceArg,
 }
 
 /// Runs the command.
@@ -66,9 +69,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         (TaskClassifier::adapt_vectors(&embeddings::read(examples)?)?, None, "VECTORS.npy")
     } else {
         let model = match &args.model {
-            Some(name) => Model::open(name)?,
+            Some(name) => args.device.open(name)?,
             None => {
-                let (model, why) = Model::embedded_for(&looks_of(examples, &Intake::default())?)?;
+                let (model, why) =
+                    Model::embedded_for(&looks_of(examples, &Intake::default())?, args.device.choice())?;
                 why.iter().for_each(|why| tell!("{why}"));
                 model
             }
@@ -102,7 +106,7 @@ fn change(args: &Args) -> anyhow::Result<()> {
         "Say what shall change: --add FOLDER, --remove CLASS, or both."
     );
     let mut task = TaskClassifier::load(path)?;
-    let model = task.open_model(args.model.as_deref())?;
+    let model = task.open_model_on(args.model.as_deref(), args.device.choice())?;
     let go_on = AtomicBool::new(false);
     if let Some(more) = &args.add {
         let support = Support::read_more(more, on_bad(args), &model, &Intake::default())?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod card;
 
+use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
 use crate::model::on_data;
 use siskin_adapt::{Card, Model, TestFacts};
@@ -40,16 +41,22 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["out", "name"])]
     novelty_scores: bool,
     #[command(flatten)]
+    compute: ComputeArgs,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    let model = Model::open(&args.model.display().to_string())?;
+    let model = args.compute.device().open(&args.model.display().to_string())?;
     if let (true, None, Some(out)) = (is_model_file(&args.model), &args.data, &args.out) {
         return convert(model, out, args.name);
     }
-    let change = |config| on_data(config, args.data.as_deref()).changed(&args.set);
+    let change = |config| {
+        let mut config = on_data(config, args.data.as_deref()).changed(&args.set)?;
+        args.compute.apply(&mut config);
+        Ok(config)
+    };
     let open = |opener: &siskin_data::Opener<'_>| ModelUnderTest::open_changed(&args.model, change, opener);
     let run = args.read.with_opener(args.read.on_bad(), open)?;
     let Some(out) = args.out else { return novelty_scores(&run, &model) };

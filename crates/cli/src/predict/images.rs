@@ -14,7 +14,7 @@ pub(super) fn answer(
     question: &Question<'_>,
     printer: &mut dyn Printer,
 ) -> anyhow::Result<Counts> {
-    let model = open_model(question.task, args.model.as_deref())?;
+    let model = open_model(question.task, args)?;
     tell_notice(model.notice());
     let given: Vec<PathBuf> = args.inputs.iter().filter(|p| p.as_os_str() != "-").cloned().collect();
     let lines: Option<Box<dyn BufRead>> =
@@ -59,8 +59,9 @@ fn rows(batch: Vec<Input>, answers: Vec<NamedAnswer>) -> Vec<Row> {
 }
 
 /// The model of a task: the one given, else where it was when the task was made.
-fn open_model(task: &TaskClassifier, given: Option<&str>) -> anyhow::Result<Model> {
-    let model = task.open_model(given);
+fn open_model(task: &TaskClassifier, args: &Args) -> anyhow::Result<Model> {
+    let given = args.model.as_deref();
+    let model = task.open_model_on(given, args.device.choice());
     match given {
         Some(_) => Ok(model?),
         None => model.context("The model of this task is not where it was. Name it with --model"),

@@ -5,6 +5,7 @@ mod printer;
 mod table;
 mod vectors;
 
+use crate::compute::DeviceArg;
 use clap::ValueEnum;
 use printer::Printer;
 use siskin_adapt::{Rules, TaskClassifier, Thresholds};
@@ -51,6 +52,8 @@ pub(crate) struct Args {
     /// Show this many nearest examples with their kernel values
     #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "3")]
     explain: Option<usize>,
+    #[command(flatten)]
+    device: DeviceArg,
 }
 
 /// How to print predictions.

@@ -2,6 +2,7 @@
 
 mod show;
 
+use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
 use anyhow::Context;
 use siskin_train::reproduce::{Plan, PlanOptions, PlannedRun, State, configs, table};
@@ -65,6 +66,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["table", "jobs", "plan", "report"])]
     write_configs: Option<PathBuf>,
     #[command(flatten)]
+    compute: ComputeArgs,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
@@ -118,7 +121,7 @@ fn options(args: &Args) -> anyhow::Result<PlanOptions> {
         only: args.only.clone(),
         methods: args.methods.clone(),
         budget: args.budget,
-        set: args.set.clone(),
+        set: args.set.iter().cloned().chain(args.compute.settings()).collect(),
         elsewhere: elsewhere.collect::<anyhow::Result<_>>()?,
         out: args.out.clone(),
     })

@@ -3,6 +3,7 @@
 use super::local::RETRIES;
 use super::{Args, command, write_job};
 use anyhow::Context;
+use siskin_data::shell::quoted;
 use siskin_train::sweep::{Sweep, SweepRun};
 use std::process::Command;
 
@@ -14,7 +15,7 @@ pub(super) fn submit(sweep: &Sweep, waiting: &[&SweepRun], args: &Args) -> anyho
     let path = write_job(sweep, "py", &program(sweep, waiting, args)?)?;
     let python = std::env::var(PYTHON).unwrap_or_else(|_| "python3".into());
     if args.dry_run {
-        say!("Written: {0}. Submit it by: {python} {0}", path.display());
+        say!("Written: {}. Submit it by: {} {}", path.display(), quoted(&python), quoted(&path));
         return Ok(());
     }
     let mut submit = Command::new(&python);
@@ -33,10 +34,7 @@ pub(super) fn submit(sweep: &Sweep, waiting: &[&SweepRun], args: &Args) -> anyho
     );
     say!("HyperQueue job {}: {} runs by {}.", stdout.trim(), waiting.len(), path.display());
     if !args.wait {
-        say!(
-            "Progress: siskin sweep status {0}. Afterwards: siskin sweep collect {0}",
-            sweep.folder.display()
-        );
+        super::show::afterwards(sweep);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod one;
 mod show;
 mod slurm;
 
+use crate::compute::ComputeArgs;
 use crate::data::source::ReadArgs;
 use anyhow::Context;
 use clap::{Subcommand, ValueEnum};
@@ -71,6 +72,8 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    compute: ComputeArgs,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
@@ -116,7 +119,8 @@ fn start(args: &Args) -> anyhow::Result<()> {
     let table = args.table.as_deref().context("give a table of settings")?;
     let name = table.file_stem().context("the table has no file name")?;
     let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(name));
-    let sweep = Sweep::create(table, &out, &args.set)?;
+    let set: Vec<String> = args.set.iter().cloned().chain(args.compute.settings()).collect();
+    let sweep = Sweep::create(table, &out, &set)?;
     let waiting: Vec<&SweepRun> = sweep.unfinished().collect();
     say!(
         "{} runs in {}, {} of them finished.",

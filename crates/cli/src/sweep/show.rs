@@ -1,6 +1,13 @@
 //! What a person is told of a sweep.
 
+use siskin_data::shell::quoted;
 use siskin_train::sweep::{RunState, Sweep};
+
+/// How to look at runs that a scheduler has.
+pub(super) fn afterwards(sweep: &Sweep) {
+    let folder = quoted(&sweep.folder);
+    say!("Progress: siskin sweep status {folder}. Afterwards: siskin sweep collect {folder}");
+}
 
 /// One line a run.
 pub(super) fn status(sweep: &Sweep) -> anyhow::Result<()> {
@@ -26,12 +33,12 @@ pub(super) fn status(sweep: &Sweep) -> anyhow::Result<()> {
 
 /// The table of what is finished, and which runs are not in it.
 pub(super) fn collect(sweep: &Sweep) -> anyhow::Result<()> {
-    let table = sweep.collect()?;
-    say!("{}", table.trim_end());
     let missing: Vec<_> = sweep.unfinished().collect();
     for run in &missing {
         tell!("{} ({}): {}", run.name, run.words(), sweep.status(run).words());
     }
+    let table = sweep.collect()?;
+    say!("{}", table.trim_end());
     say!("Written: table.csv, table.md and runs.csv in {}.", sweep.folder.display());
     anyhow::ensure!(
         missing.is_empty(),

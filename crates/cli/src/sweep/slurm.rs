@@ -3,6 +3,7 @@
 use super::local::RETRIES;
 use super::{Args, command, shell_line, write_job};
 use anyhow::Context;
+use siskin_data::shell::quoted;
 use siskin_train::reproduce::shell_word;
 use siskin_train::sweep::{Sweep, SweepRun};
 use std::process::Command;
@@ -12,7 +13,7 @@ pub(super) fn submit(sweep: &Sweep, waiting: &[&SweepRun], args: &Args) -> anyho
     let script = script(sweep, waiting, args)?;
     let path = write_job(sweep, "sbatch", &script)?;
     if args.dry_run {
-        say!("Written: {0}. Submit it by: sbatch {0}", path.display());
+        say!("Written: {}. Submit it by: sbatch {}", path.display(), quoted(&path));
         return Ok(());
     }
     let mut sbatch = Command::new("sbatch");
@@ -29,10 +30,7 @@ pub(super) fn submit(sweep: &Sweep, waiting: &[&SweepRun], args: &Args) -> anyho
     anyhow::ensure!(!job.is_empty(), "sbatch refused the job: {}", stderr.trim());
     say!("Slurm job {job}: {} runs by {}.", waiting.len(), path.display());
     if !args.wait {
-        say!(
-            "Progress: siskin sweep status {0}. Afterwards: siskin sweep collect {0}",
-            sweep.folder.display()
-        );
+        super::show::afterwards(sweep);
     }
     Ok(())
 }

@@ -60,7 +60,7 @@ impl From<Part> for SplitName {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let run = args.model.open()?;
-    let model = Model::open(&args.model.path.display().to_string())?;
+    let model = args.model.device().open(&args.model.path.display().to_string())?;
     let bench = Bench { run: &run, model: &model, split: args.classes.into() };
     say!("{:14} {}", "tasks", Tally::HEADER);
     for (way, shot) in SHAPES {

@@ -54,6 +54,8 @@ fn a_network_is_added_and_everything_takes_it() {
         "{tried}"
     );
 
+    let told = refused(&["embed", "tiny", "photos", "--out", "v.safetensors", "--device", "wgpu"], at);
+    assert!(told.contains("computed by the CPU alone: leave --device wgpu out"), "{told}");
     ok(&["embed", "tiny", "photos", "--out", "v.safetensors", "--unit"], at);
     let again = ok(&["--threads", "1", "embed", "tiny", "photos", "--out", "w.safetensors", "--unit"], at);
     assert!(again.contains("12 vectors of 8 numbers (12 from the cache), 3 folders"), "{again}");

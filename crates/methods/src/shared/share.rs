@@ -48,6 +48,21 @@ impl Share {
         Ok(Share::of_network(loss, accuracy, StepPart::Recorded(step)))
     }
 
+    /// Puts the share of the next episode behind those of the episodes before it. A gradient that was recorded here is added to theirs
+    /// at once, so that a step holds one gradient, however many episodes it has.
+    pub fn push(mut self, shares: &mut Vec<Share>) {
+        if let Some(first) = shares.first_mut() {
+            let parts = std::mem::take(&mut self.parts).into_iter().enumerate();
+            self.parts = parts
+                .filter_map(|(network, part)| match first.parts.get_mut(network) {
+                    Some(sum) => sum.join(part),
+                    None => Some(part),
+                })
+                .collect();
+        }
+        shares.push(self);
+    }
+
     /// As bytes for another process.
     pub fn into_bytes(self) -> Vec<u8> {
         let mut out = Writer::default();
@@ -102,6 +117,20 @@ const NOTICES: [Notice; 3] = [Notice::KernelIsIdentity, Notice::KernelIsConstant
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_of_one_process_holds_one_gradient() {
+        let part = |sent: bool| match sent {
+            true => StepPart::Sent(SentPart::default()),
+            false => StepPart::Recorded(Step::default()),
+        };
+        for (sent, kept) in [(false, [1, 0, 0]), (true, [1, 1, 1])] {
+            let mut shares = Vec::new();
+            (0..3).for_each(|i| Share::of_network(f64::from(i), None, part(sent)).push(&mut shares));
+            assert_eq!(shares.iter().map(|share| share.loss).collect::<Vec<_>>(), [0.0, 1.0, 2.0]);
+            assert_eq!(shares.iter().map(|share| share.parts.len()).collect::<Vec<_>>(), kept);
+        }
+    }
 
     #[test]
     fn bytes_come_back_exactly_and_cut_ones_are_refused() {

@@ -81,6 +81,8 @@ pub struct SameTest {
     pub data: Option<DataConfig>,
     /// A list of test episodes, in place of the protocol's.
     pub episodes: Option<PathBuf>,
+    /// `key=value` settings of all models, e.g. `backbone.device=wgpu`.
+    pub settings: Vec<String>,
 }
 
 /// Tests and calibrates the model at `path`, a run folder or a model file.
@@ -90,7 +92,7 @@ pub fn examine(name: &str, path: &Path, same: &SameTest, opener: &Opener<'_>) ->
         if let (true, Some(data)) = (is_model_file(path), &same.data) {
             config.data = DataConfig { image_size: config.data.image_size, ..data.clone() };
         }
-        Ok(config)
+        config.changed(&same.settings)
     };
     let mut model = ModelUnderTest::open_changed(path, by_test, opener)?;
     if let Some(list) = &same.episodes {

@@ -18,6 +18,13 @@ pub enum PrecisionName {
     Bf16Emulated,
 }
 
+impl PrecisionName {
+    /// As a config names it.
+    pub fn name(self) -> &'static str {
+        Precision::from(self).name()
+    }
+}
+
 impl From<PrecisionName> for Precision {
     fn from(name: PrecisionName) -> Precision {
         match name {

@@ -41,7 +41,7 @@ pub struct Timing {
 impl Timing {
     /// Times a few steps of the method of `config` on synthetic images.
     pub fn of(config: &Config) -> Result<Timing> {
-        let mut method = config.model(BASE_CLASSES, None).build(device(config)?)?;
+        let mut method = fresh_method(config)?;
         let train = train(method.as_mut(), config)?;
         let [embed, predict] = answers(method.as_ref(), config)?;
         // Episodes of a test are answered side by side, one on each thread.
@@ -50,6 +50,11 @@ impl Timing {
         let cpu = Times { train: train.busy(), embed: embed.busy(), predict: predict.busy() };
         Ok(Timing { wall, cpu })
     }
+}
+
+/// A fresh method of `config`.
+fn fresh_method(config: &Config) -> Result<Box<dyn Method>> {
+    Ok(config.model(BASE_CLASSES, None).build(device(config)?)?)
 }
 
 /// What is left to do of a run.
@@ -122,6 +127,9 @@ pub struct PhaseCost {
 /// timed and not listed.
 pub fn predict(config: &Config) -> Result<Vec<PhaseCost>> {
     let all = phases(config)?;
+    for phase in all.iter().filter(|phase| phase.kind == PhaseKind::FitScalars) {
+        phase.check(fresh_method(&phase.config)?.as_ref())?;
+    }
     let trained: Vec<&Phase> = all.iter().filter(|phase| phase.kind == PhaseKind::Train).collect();
     let test = same_test(config)?;
     let none = TestConfig { groups: 0, episodes: 0, ..test.clone() };

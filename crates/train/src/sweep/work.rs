@@ -85,7 +85,8 @@ impl Sweep {
 
     /// Tests a trained run and keeps its figures.
     pub fn examine(&self, run: &SweepRun, opener: &Opener<'_>) -> Result<()> {
-        let same = SameTest { test: same_test(&self.config(run)?)?, data: None, episodes: None };
+        let test = same_test(&self.config(run)?)?;
+        let same = SameTest { test, data: None, episodes: None, settings: Vec::new() };
         let examined = examine(&run.name, &self.run_folder(run), &same, opener)?;
         let outcome = Outcome { name: run.name.clone(), result: Ok(examined) };
         let mut comparison = compare(vec![outcome], &run.name)?.comparison;

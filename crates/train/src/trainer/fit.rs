@@ -16,9 +16,9 @@ impl Trainer {
     ) -> Result<()> {
         let features = episodes.features(self.method.as_ref(), stop)?;
         let fit = self.method.fit_scalars(&features, self.phase.config.fit.iterations)?.ok_or_else(|| {
+            let name = self.phase.config.method.name();
             Error::Config(format!(
-                "a phase is of kind fit-scalars, but {} has no scalars that can be fitted; cdkt has",
-                self.phase.config.method.name()
+                "a phase is of kind fit-scalars, but {name} has no scalars that can be fitted"
             ))
         })?;
         self.position.fitted = true;

@@ -126,6 +126,7 @@ impl Trainer {
             notice: None,
             ..position
         };
+        self.record.phase(phase.length());
         (self.method, self.phase) = (method, phase);
         self.save()
     }

@@ -75,6 +75,11 @@ struct Files {
 /// Points of a curve for TensorBoard, at most: more cannot be seen, and the file of a long run stays small.
 const MOST_POINTS: u64 = 10_000;
 
+/// Episodes between two points in a phase of so many.
+fn stride(episodes: u64) -> u64 {
+    episodes.div_ceil(MOST_POINTS).max(1)
+}
+
 impl Record {
     /// Goes on after `bytes` of `metrics.jsonl`. `episodes`: those of the phase.
     pub(super) fn open(folder: &RunFolder, bytes: u64, episodes: u64) -> Result<Record> {
@@ -82,8 +87,14 @@ impl Record {
             return Ok(Record(None));
         }
         let (metrics, events) = (Metrics::open(folder, bytes)?, EventWriter::create(folder.path())?);
-        let stride = episodes.div_ceil(MOST_POINTS).max(1);
-        Ok(Record(Some(Files { metrics, events, stride, latest: 0 })))
+        Ok(Record(Some(Files { metrics, events, stride: stride(episodes), latest: 0 })))
+    }
+
+    /// Goes on with a phase of so many episodes.
+    pub fn phase(&mut self, episodes: u64) {
+        if let Some(files) = &mut self.0 {
+            files.stride = stride(episodes);
+        }
     }
 
     /// A line of `metrics.jsonl` alone.
@@ -140,9 +151,15 @@ mod tests {
 
     /// Bytes of the metrics and of TensorBoard's file after `steps` steps of a run of so many.
     fn sizes(steps: u64) -> (usize, usize) {
+        sizes_after(steps, steps)
+    }
+
+    /// The same where the run began with a phase of `first` episodes.
+    fn sizes_after(first: u64, steps: u64) -> (usize, usize) {
         let root = tempfile::tempdir().unwrap();
         let folder = RunFolder::create(root.path(), &Config::default(), "x").unwrap();
-        let mut record = Record::open(&folder, 0, steps).unwrap();
+        let mut record = Record::open(&folder, 0, first).unwrap();
+        record.phase(steps);
         for episode in 1..=steps {
             let scalars = Scalars(&[]);
             let (phase, accuracy, residual) = (None, None, None);
@@ -162,5 +179,6 @@ mod tests {
         assert!(long.0 > 3 * short.0, "{short:?} {long:?}");
         // 35,000 steps at every fourth episode are 8,750 points.
         assert!(long.1 < short.1 && long.1 > short.1 * 8 / 10, "{short:?} {long:?}");
+        assert_eq!(sizes_after(100, 35_000), long, "a short phase before it changes nothing");
     }
 }

@@ -143,15 +143,22 @@ fn attempt(
         }
         let loaded = episodes.training(range.start + own.start as u64, own.len() as u64)?;
         let views = loaded.iter().map(|episode| episode.view()).collect::<Result<Vec<_>>>()?;
-        // Inside the pool, so that the Gaussian process uses its threads too.
-        Ok(rayon::scope(|_| method.shares(&views, Place { first: own.start, count }))?)
+        in_pool(|| match team.size() {
+            1 => method.all_shares(&views),
+            _ => method.shares(&views, Place { first: own.start, count }),
+        })
     };
-    let taken = all_shares(team.as_ref(), work(), stop)
-        .and_then(|shares| Ok(rayon::scope(|_| method.take(shares, rates))?));
+    let taken =
+        all_shares(team.as_ref(), work(), stop).and_then(|shares| in_pool(|| method.take(shares, rates)));
     match taken {
         Err(e) if e.is_not_finite() => Ok(StepReport { loss: f64::NAN, ..StepReport::start() }),
         report => report,
     }
+}
+
+/// Does `work` inside the pool, so that the Gaussian process uses its threads too.
+fn in_pool<T: Send>(work: impl FnOnce() -> siskin_methods::Result<T> + Send) -> Result<T> {
+    Ok(rayon::scope(|_| work())?)
 }
 
 /// The shares of all episodes of a step, in their order.

@@ -273,8 +273,12 @@ impl<H: GpHead> Method for DeepKernel<H> {
         self.notice.or_else(|| unintended.and_then(|residual| notice::of_residual(residual.value)))
     }
 
+    fn fits_scalars(&self) -> bool {
+        self.head.fits_scalars() && !self.learned.is_empty()
+    }
+
     fn fit_scalars(&mut self, episodes: &[FeatureEpisode], iterations: usize) -> Result<Option<ScalarFit>> {
-        if !self.head.fits_scalars() || self.learned.is_empty() {
+        if !self.fits_scalars() {
             return Ok(None);
         }
         let (learned, fit) = fit::fit(&self.head, &self.learned, episodes, iterations)?;
