@@ -1,0 +1,149 @@
+"""One training by several ranks of MPI: on one machine, on several hosts, killed, resumed; and what it gains."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+
+from place import PATIENCE, check, short_hash, wait_until
+
+FILES = ["last.safetensors", "best.safetensors", "metrics.jsonl"]
+WORDS = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+# Only the loopback is there.
+ONE_MACHINE = ["--mca", "btl", "self,vader,tcp", "--mca", "oob_tcp_if_include", "lo"]
+
+
+def hashes(place, out):
+    return {name: short_hash(place.folder / out / name) for name in FILES}
+
+
+def mpirun(place, ranks, *words, threads=1, where=ONE_MACHINE):
+    return [*WORDS, *where, "-n", str(ranks), place.siskin, "--threads", str(threads), *words]
+
+
+def run(place, ranks, *words, **how):
+    done = subprocess.run(mpirun(place, ranks, *words, **how), cwd=place.folder, env=place.env, text=True, capture_output=True)
+    check(done.returncode == 0, f"{ranks} ranks, {words}: {done.stdout}{done.stderr}")
+    return done
+
+
+def mpi(place):
+    place.call("train", "glyphs.toml", "--out", "mpi1")
+    whole = hashes(place, "mpi1")
+    print(f"  1 process, all threads: {whole}")
+    for ranks in [1, 2, 3, 4]:
+        out = f"ranks{ranks}"
+        done = run(place, ranks, "train", "glyphs.toml", "--out", out)
+        check(hashes(place, out) == whole, f"{ranks} ranks give other bytes")
+        traffic = [line for line in done.stderr.splitlines() if " meetings" in line]
+        check(len(traffic) == (ranks > 1), f"{ranks} ranks: {done.stderr}")
+        print(f"  mpirun -n {ranks}: the same bytes{''.join('. ' + line for line in traffic)}")
+    killed(place, whole)
+    tested(place)
+
+
+def killed(place, whole):
+    """A rank is killed in the middle; the rest of the job is done by another number of ranks."""
+    words = mpirun(place, 3, "train", "glyphs.toml", "--out", "mpi-killed", "--set", "train.save_every=4")
+    job = subprocess.Popen(words, cwd=place.folder, env=place.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until("the job has saved", (place.folder / "mpi-killed" / "last.safetensors").exists)
+    ranks = [int(p) for p in os.listdir("/proc") if p.isdigit() and is_rank(p, "2", place.folder)]
+    check(len(ranks) == 1, f"rank 2 is {ranks}")
+    os.kill(ranks[0], signal.SIGKILL)
+    out, err = job.communicate(timeout=PATIENCE)
+    check(job.returncode != 0 and "one of them has died" in err, f"a killed rank: {job.returncode} {out}{err}")
+    print("  killed rank 2 of 3: " + next(line for line in err.splitlines() if "died" in line))
+    run(place, 2, "train", "--resume", "mpi-killed")
+    check(hashes(place, "mpi-killed") == whole, "after a killed rank and a resume on 2 ranks the bytes differ")
+    print("  resumed on 2 ranks: the same bytes")
+
+
+def is_rank(process, rank, folder):
+    try:
+        words = open(f"/proc/{process}/environ", "rb").read().split(b"\0")
+        mine = os.readlink(f"/proc/{process}/cwd") == str(folder)
+        return mine and f"OMPI_COMM_WORLD_RANK={rank}".encode() in words and b"siskin" in open(f"/proc/{process}/comm", "rb").read()
+    except OSError:
+        return False
+
+
+def tested(place):
+    """`siskin test` and `siskin compare` share their episodes."""
+    one = json.loads(place.call("test", "mpi1", "--json").stdout)
+    check(json.loads(run(place, 3, "test", "mpi1", "--json").stdout) == one, "a test on 3 ranks differs")
+    print(f"  test on 3 ranks: the same report, accuracy {one['over_episodes']['mean']:.4f}")
+    words = ["compare", "--run", "a=mpi1", "--run", "b=ranks2", "--out"]
+    place.call(*words, "compared1")
+    run(place, 3, *words, "compared3")
+    for name in ["compare.csv", "compare.json", "compare.md"]:
+        own, other = [(place.folder / out / name).read_text() for out in ("compared1", "compared3")]
+        check(own == other, f"{name} of 3 ranks differs")
+    print("  compare on 3 ranks: the same tables")
+
+
+AGENT = """#!/bin/sh
+# In place of ssh: a host is a network namespace of this machine.
+host=$1
+shift
+exec ip netns exec "$host" sh -c "$*"
+"""
+
+
+def hosts(place):
+    """Four ranks on two hosts with a network between them, which are namespaces here."""
+    names = [f"siskin-{os.getpid()}-{n}" for n in (1, 2)]
+    shell = lambda line: subprocess.run(line, shell=True, check=True)
+    try:
+        for name in names:
+            shell(f"ip netns add {name}")
+        shell(f"ip link add v1 netns {names[0]} type veth peer name v2 netns {names[1]}")
+        for n, name in enumerate(names, 1):
+            shell(f"ip -n {name} addr add 10.99.1.{n}/24 dev v{n} && ip -n {name} link set v{n} up && ip -n {name} link set lo up")
+        agent = place.folder / "agent"
+        agent.write_text(AGENT.replace('exec ip netns exec "$host"', f'case $host in 10.99.1.1) host={names[0]};; *) host={names[1]};; esac\nexec ip netns exec "$host"'))
+        agent.chmod(0o755)
+        where = ["--mca", "plm_rsh_agent", str(agent), "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "10.99.1.0/24",
+                 "--mca", "oob_tcp_if_include", "10.99.1.0/24", "--host", "10.99.1.1:2,10.99.1.2:2"]
+        job = ["ip", "netns", "exec", names[0], *mpirun(place, 4, "train", "glyphs.toml", "--out", "hosts", where=where)]
+        done = subprocess.run(job, cwd=place.folder, env=place.env, text=True, capture_output=True, timeout=PATIENCE)
+        check(done.returncode == 0, f"two hosts: {done.stdout}{done.stderr}")
+        if not (place.folder / "mpi1").exists():
+            place.call("train", "glyphs.toml", "--out", "mpi1")
+        check(hashes(place, "hosts") == hashes(place, "mpi1"), "two hosts give other bytes")
+        crossed = [int(subprocess.run(f"ip -n {name} -json -stats link show v{n}", shell=True, text=True, capture_output=True, check=True)
+                       .stdout.split('"tx":{"bytes":')[1].split(",")[0]) for n, name in enumerate(names, 1)]
+        print(f"  4 ranks on 2 hosts: the same bytes; {crossed[0] / 1e6:.1f} and {crossed[1] / 1e6:.1f} MB crossed the network")
+        print("  " + next(line for line in done.stderr.splitlines() if " meetings" in line))
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name])
+
+
+# Conv4 on 84 pixels, as the paper trains; two episodes share a step.
+SPEED = ["train", "glyphs.toml", *[word for key in ["data.image_size=84", "backbone.name=conv4", "episode.way=5", "episode.query=15",
+         "train.episodes=16", "train.episodes_per_step=2", "train.validate_every=0"] for word in ("--set", key)]]
+
+
+def speed(place):
+    """Wall and CPU time of the same training; a busy machine changes the first and hardly the second."""
+    ways = {"1 process, 1 thread": lambda out: [place.siskin, "--threads", "1", *SPEED, "--out", out],
+            "1 process, 2 threads": lambda out: [place.siskin, "--threads", "2", *SPEED, "--out", out],
+            "2 ranks, 1 thread each": lambda out: mpirun(place, 2, *SPEED, "--out", out)}
+    found = {name: [] for name in ways}
+    for round in range(3):
+        for number, (name, words) in enumerate(ways.items()):
+            before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
+            done = subprocess.run(words(f"speed-{number}-{round}"), cwd=place.folder, env=place.env, text=True, capture_output=True)
+            check(done.returncode == 0, f"{name}: {done.stderr}")
+            wall, after = time.time() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+            found[name].append((wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+            said = [line for line in done.stderr.splitlines() if " meetings" in line]
+    check(hashes(place, "speed-0-0") == hashes(place, "speed-2-0"), "the ranks give other bytes")
+    load = os.getloadavg()[0]
+    one = min(found["1 process, 1 thread"])
+    for name, times in found.items():
+        wall, cpu = min(times)
+        print(f"  {name}: {wall:.1f} s, CPU {cpu:.1f} s; speed-up {one[0] / wall:.2f}, CPU {cpu / one[1]:.2f} times (best of 3)")
+    print(f"  {said[0]}\n  load of the machine meanwhile: {load:.1f} on {os.cpu_count()} cores")
