@@ -69,7 +69,7 @@ fn a_fit_of_scalars_that_cannot_be_is_refused_before_the_start() {
         );
     }
     assert!(!at.join("runs").exists());
-    said(&["train", "c.toml", "--out", "run", "--set", "train.validate_every=0"], at);
+    ok(&["train", "c.toml", "--out", "run", "--set", "train.validate_every=0"], at);
 }
 
 #[test]

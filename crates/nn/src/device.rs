@@ -145,7 +145,7 @@ mod gpu {
     use burn::tensor::Device;
 
     #[cfg(feature = "cuda")]
-    pub fn cuda() -> Result<Device, Error> {
+    pub(super) fn cuda() -> Result<Device, Error> {
         use burn::tensor::{DeviceIndex, DeviceType};
         match Device::enumerate(DeviceType::Cuda).is_empty() {
             true => Err(Error::DeviceRefused {
@@ -157,12 +157,12 @@ mod gpu {
     }
 
     #[cfg(feature = "wgpu")]
-    pub fn wgpu() -> Result<Device, Error> {
+    pub(super) fn wgpu() -> Result<Device, Error> {
         once("wgpu", Device::wgpu_options(), &WGPU)
     }
 
     #[cfg(feature = "metal")]
-    pub fn metal() -> Result<Device, Error> {
+    pub(super) fn metal() -> Result<Device, Error> {
         let options = Device::wgpu_options().graphics_api(burn::tensor::wgpu::WgpuBackend::Metal);
         once("metal", options, &METAL)
     }

@@ -91,7 +91,7 @@ impl Record {
     }
 
     /// Goes on with a phase of so many episodes.
-    pub fn phase(&mut self, episodes: u64) {
+    pub(super) fn phase(&mut self, episodes: u64) {
         if let Some(files) = &mut self.0 {
             files.stride = stride(episodes);
         }
