@@ -32,7 +32,7 @@ pub(crate) fn run(work: impl FnOnce() -> u8 + Send + 'static) -> std::process::E
 }
 
 #[cfg(feature = "mpi")]
-pub use world::run;
+pub(crate) use world::run;
 
 #[cfg(feature = "mpi")]
 mod world {
@@ -133,7 +133,7 @@ mod world {
     }
 
     /// See the version without MPI.
-    pub fn run(work: impl FnOnce() -> u8 + Send + 'static) -> ExitCode {
+    pub(crate) fn run(work: impl FnOnce() -> u8 + Send + 'static) -> ExitCode {
         if !started_as_several() {
             return ExitCode::from(work());
         }
