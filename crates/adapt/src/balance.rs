@@ -4,28 +4,37 @@
 //! Every example is a term of the likelihood, so many of them outvote few; here the examples of a class together weigh as much as those
 //! of the smallest class: `p(y_n | f)^(n_min / n_c)`, to first order by scaling the sites. And the posterior answers "which
 //! class is next" as if classes came as often as their examples, and the nearest of many examples is nearer than the nearest of few:
-//! probabilities are divided by `n_c^2`. With equal numbers nothing changes, to the last bit.
+//! probabilities are divided by a power of `n_c`. With equal numbers nothing changes, to the last bit.
 //!
-//! The exponent is a choice by measurement, on Omniglot's validation alphabets and on drawn glyphs (docs/trust.md, `siskin trust`): with 1 the
-//! larger class still pulls, with 2 both classes lose about equally many queries.
+//! The power is a choice by measurement, on the validation classes of each model ([`crate::unequal`]): the less well a model tells
+//! classes apart, the more its larger classes pull.
 
 use faer::Mat;
 use siskin_gp::Sites;
 
-/// Probabilities are divided by the number of examples of their class to this power.
-const POWER: i32 = 2;
+/// The power for a model whose card does not say: chosen on Omniglot's validation alphabets and on drawn glyphs.
+pub(crate) const UNMEASURED: f64 = 2.0;
 
-/// Numbers of examples of each class.
+/// The power for a head that is learned from the examples alone: numbers of examples count there (docs/trust.md).
+pub(crate) const FROM_EXAMPLES: f64 = 0.0;
+
+/// Numbers of examples of each class, and the power by which they count.
 #[derive(Debug, Clone)]
 pub(crate) struct Balance {
     counts: Vec<f64>,
+    pub(crate) power: f64,
 }
 
 impl Balance {
-    pub(crate) fn new(labels: &[usize], classes: usize) -> Balance {
+    pub(crate) fn new(labels: &[usize], classes: usize, power: f64) -> Balance {
         let mut counts = vec![0.0; classes];
         labels.iter().for_each(|&label| counts[label] += 1.0);
-        Balance { counts }
+        Balance { counts, power }
+    }
+
+    /// Number of classes.
+    pub(crate) fn classes(&self) -> usize {
+        self.counts.len()
     }
 
     fn smallest(&self) -> f64 {
@@ -43,14 +52,14 @@ impl Balance {
         }
     }
 
-    /// Takes out of probabilities [M, C] what the numbers of examples say: `p_c / n_c^2`, scaled to sum to 1.
+    /// Takes out of probabilities [M, C] what the numbers of examples say: `p_c / n_c^power`, scaled to sum to 1.
     pub(crate) fn equalise(&self, probabilities: &mut Mat<f64>) {
         let smallest = self.smallest();
         if self.counts.iter().all(|&count| count == smallest) {
             return;
         }
         for row in 0..probabilities.nrows() {
-            let share = |class: usize| (smallest / self.counts[class].max(1.0)).powi(POWER);
+            let share = |class: usize| (smallest / self.counts[class].max(1.0)).powf(self.power);
             let scaled = |class: usize| probabilities[(row, class)] * share(class);
             let scaled: Vec<f64> = (0..self.counts.len()).map(scaled).collect();
             let sum: f64 = scaled.iter().sum();
@@ -70,7 +79,7 @@ mod tests {
 
     #[test]
     fn equal_numbers_change_no_bit() {
-        let balance = Balance::new(&[0, 1, 1, 0], 2);
+        let balance = Balance::new(&[0, 1, 1, 0], 2, 2.0);
         let (mut weighed, mut p) = (sites(), Mat::from_fn(2, 2, |i, c| [[0.3, 0.7], [0.1, 0.9]][i][c]));
         let before = p.clone();
         balance.weigh(&mut weighed, &[0, 1, 1, 0]);
@@ -81,7 +90,7 @@ mod tests {
     #[test]
     fn many_examples_weigh_as_much_as_few() {
         let labels = [0, 0, 0, 1];
-        let balance = Balance::new(&labels, 2);
+        let balance = Balance::new(&labels, 2, 2.0);
         let mut weighed = sites();
         balance.weigh(&mut weighed, &labels);
         for class in 0..2 {

@@ -1,6 +1,7 @@
 //! The task classifier: classes, labelled examples as features, the posterior given them, and its calibration.
 
 use crate::answer::{Answer, NamedAnswer, Neighbour, answers};
+use crate::balance::{Balance, FROM_EXAMPLES, UNMEASURED};
 use crate::calibration::TaskCalibration;
 use crate::cost::Shape;
 use crate::error::{Error, Result};
@@ -92,7 +93,10 @@ impl TaskClassifier {
         check(&classes, &labels)?;
         let way = classes.len();
         let fitted = match model.head()? {
-            ModelHead::Process(gp) => fit_process(&gp, &features, (&labels, way), stop)?,
+            ModelHead::Process(gp) => {
+                let power = model.card().ok().and_then(|card| card.balance).unwrap_or(UNMEASURED);
+                fit_process((&gp, power), &features, (&labels, way), stop)?
+            }
             ModelHead::FromExamples => fit_examples(FromExamples::classifier(), &features, (&labels, way))?,
         };
         let calibration = calibrated(&fitted, &labels, way, (model.card().ok(), other_kind))?;
@@ -254,9 +258,10 @@ impl TaskClassifier {
     }
 }
 
-/// The head that was trained with the backbone. `labels`: of the examples, and how many classes there are.
+/// The head that was trained with the backbone, and the power of its [`Balance`]. `labels`: of the examples, and how many classes
+/// there are.
 fn fit_process(
-    gp: &GaussianProcess,
+    (gp, power): (&GaussianProcess, f64),
     features: &Features,
     (labels, way): (&[usize], usize),
     stop: &AtomicBool,
@@ -268,7 +273,7 @@ fn fit_process(
              cdkt.output_scale = \"shared\" for any number of classes."
         )));
     }
-    Fitted::fit_network(features, labels, way, gp, stop)
+    Fitted::fit_network(features, (labels, way), (gp, power), stop)
 }
 
 /// A head learned from the examples alone, by held-out prediction. `labels`: as in [`fit_process`].
@@ -281,7 +286,8 @@ fn fit_examples(
     // A task asks each example how it looks without its fold: that needs all of them.
     classifier.inducing = Some(0);
     classifier.fit(siskin_methods::matrix(features), labels)?;
-    Fitted::of_vectors(classifier, features, labels, way)
+    let balance = Balance::new(labels, way, FROM_EXAMPLES);
+    Fitted::of_vectors(classifier, features, labels, balance)
 }
 
 /// What is known of how sure it may be, from the model's `card` and whether the examples are of `other_kind`.

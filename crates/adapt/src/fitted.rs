@@ -18,7 +18,7 @@ pub(crate) struct Fitted {
     /// Similarities among the examples, [N, N].
     among: Mat<f64>,
     around: Surroundings,
-    balance: Balance,
+    pub balance: Balance,
     labels: Vec<usize>,
     centre: Centre,
 }
@@ -68,29 +68,29 @@ impl Fitted {
     /// that was saved and loaded predicts the same bits as one that was not. Ends early, with an error, once `stop` is set.
     pub(crate) fn fit_network(
         features: &Features,
-        labels: &[usize],
-        classes: usize,
-        gp: &GaussianProcess,
+        (labels, classes): (&[usize], usize),
+        (gp, power): (&GaussianProcess, f64),
         stop: &AtomicBool,
     ) -> Result<Fitted> {
         let support = Support::new(matrix(features), labels, gp.hyper.prior(classes))?;
         let found = gp.inference.posterior_until(&support.task()?, stop)?;
         let mut sites = found.sites()?;
-        Balance::new(labels, classes).weigh(&mut sites, labels);
-        Fitted::from_sites(features, (labels, classes), (&gp.hyper, found.bound), sites)
+        let balance = Balance::new(labels, classes, power);
+        balance.weigh(&mut sites, labels);
+        Fitted::from_sites(features, (labels, balance), (&gp.hyper, found.bound), sites)
     }
 
     /// The posterior that was kept as its sites and the `bound` they reached: without inference.
     pub(crate) fn from_sites(
         features: &Features,
-        (labels, classes): (&[usize], usize),
+        (labels, balance): (&[usize], Balance),
         (hyper, bound): (&Hyper, f64),
         sites: Sites,
     ) -> Result<Fitted> {
-        let support = Support::new(matrix(features), labels, hyper.prior(classes))?;
+        let support = Support::new(matrix(features), labels, hyper.prior(balance.classes()))?;
         let posterior = Posterior::from_sites(&support.task()?, &sites, bound)?;
         let network = Network { hyper: hyper.clone(), support, posterior, sites };
-        Fitted::new(Kind::Network(Box::new(network)), features, labels, classes)
+        Fitted::new(Kind::Network(Box::new(network)), features, labels, balance)
     }
 
     /// A classifier of vectors that was fitted to these.
@@ -98,15 +98,16 @@ impl Fitted {
         classifier: GpClassifier,
         features: &Features,
         labels: &[usize],
-        classes: usize,
+        balance: Balance,
     ) -> Result<Fitted> {
-        Fitted::new(Kind::Vectors(Box::new(classifier)), features, labels, classes)
+        Fitted::new(Kind::Vectors(Box::new(classifier)), features, labels, balance)
     }
 
-    fn new(kind: Kind, features: &Features, labels: &[usize], classes: usize) -> Result<Fitted> {
+    fn new(kind: Kind, features: &Features, labels: &[usize], balance: Balance) -> Result<Fitted> {
+        let classes = balance.classes();
         let among = kind.similarity(features)?;
         let around = Surroundings::new(&among, labels, classes);
-        let (centre, balance) = (Centre::new(&among, labels, classes, &[]), Balance::new(labels, classes));
+        let centre = Centre::new(&among, labels, classes, &[]);
         Ok(Fitted { kind, classes, among, around, balance, labels: labels.to_vec(), centre })
     }
 
@@ -119,7 +120,8 @@ impl Fitted {
                 (self.probabilities(&latent)?, latent.mean, latent.var)
             }
             Kind::Vectors(classifier) => {
-                let at = classifier.predictions(x)?;
+                let mut at = classifier.predictions(x)?;
+                self.balance.equalise(&mut at.probs);
                 (at.probs, at.mean, at.var)
             }
         };
@@ -137,7 +139,7 @@ impl Fitted {
             }
             Kind::Vectors(classifier) => {
                 let latent = classifier.left_out(folds)?;
-                let probabilities = latent.probs(Resolution::Standard)?;
+                let probabilities = self.probabilities(&latent)?;
                 (latent, probabilities)
             }
         };
@@ -150,7 +152,7 @@ impl Fitted {
         Ok(self.raw([&probabilities, &latent.mean, &latent.var], at))
     }
 
-    /// Class probabilities [M, C] of a network's posterior, without what the numbers of examples say.
+    /// Class probabilities [M, C] of latent values, without what the numbers of examples say.
     fn probabilities(&self, latent: &Latent) -> Result<Mat<f64>> {
         let mut probabilities = latent.probs(Resolution::Standard)?;
         self.balance.equalise(&mut probabilities);

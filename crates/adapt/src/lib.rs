@@ -24,6 +24,7 @@
 //! | How do classes and examples come and go? | `change.rs` |
 //! | What will it cost? | `cost.rs` |
 //! | How sure may it be? | `calibration.rs`, `held_out.rs`, `tempering.rs`, `measure.rs` |
+//! | What if classes have unequal numbers of examples? | `balance.rs`, `unequal.rs` |
 //! | Which classes are possible? | `sets.rs` |
 //! | Is it none of these? | `none_of_these.rs`, `strangeness.rs`, `novelty.rs` |
 //! | What is said of an image? | `answer.rs`, `rules.rs` |
@@ -53,6 +54,7 @@ mod strangeness;
 mod support;
 mod task_file;
 mod tempering;
+pub mod unequal;
 mod vectors;
 
 /// For the fuzz targets.

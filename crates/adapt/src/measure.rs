@@ -1,5 +1,6 @@
 //! What validation episodes of one shape say of a model: what its card keeps for sets and "none of these" in tasks of that shape.
 
+use crate::balance::UNMEASURED;
 use crate::calibration::thinned;
 use crate::error::Result;
 use crate::fitted::{Fitted, Raw};
@@ -48,13 +49,9 @@ struct Part {
 impl Part {
     fn new(process: &GaussianProcess, way: usize, episodes: &[ValidationEpisode]) -> Result<Part> {
         let parts = episodes.par_iter().map(|episode| {
-            let fitted = Fitted::fit_network(
-                &episode.support,
-                &episode.labels,
-                way,
-                process,
-                &AtomicBool::new(false),
-            )?;
+            // Equal numbers of examples: the power plays no part.
+            let (labelled, head) = ((episode.labels.as_slice(), way), (process, UNMEASURED));
+            let fitted = Fitted::fit_network(&episode.support, labelled, head, &AtomicBool::new(false))?;
             let held = held_out(&fitted, &episode.labels, way)?;
             Ok((fitted.predict(&episode.queries)?, fitted.predict(&episode.strangers)?, held))
         });

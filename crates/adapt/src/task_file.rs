@@ -1,5 +1,6 @@
 //! Task files: one safetensors file, arrays as tensors, everything else as JSON in its header.
 
+use crate::balance::{Balance, FROM_EXAMPLES, UNMEASURED};
 use crate::calibration::TaskCalibration;
 use crate::classifier::{ModelRef, TaskClassifier};
 use crate::error::{Error, Result};
@@ -38,6 +39,10 @@ pub(crate) struct Header<C> {
     pub(crate) calibration: C,
     /// Of a task made with a model: its kernel, prior mean and temperature, and the bound its posterior reached.
     gp: Option<(Hyper, f64)>,
+    /// The power by which numbers of examples are taken out of probabilities. Tasks of earlier versions do not say: 2 where a model's head
+    /// made them, 0 where the head is learned from the examples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    balance: Option<f64>,
     /// blake3 of this header without its checksum and of the bytes of all tensors in the order of their names.
     checksum: String,
 }
@@ -90,6 +95,7 @@ impl TaskClassifier {
             labels: self.labels.clone(),
             calibration: self.calibration.clone(),
             gp,
+            balance: Some(self.fitted.balance.power),
             checksum: String::new(),
         };
         let bad = |why: String| Error::Task { name: "to be written".into(), why };
@@ -153,6 +159,13 @@ impl TaskClassifier {
             )));
         }
         let features = Features { values, rows: count, dim };
+        let balance = |unsaid: f64| {
+            let power = header.balance.unwrap_or(unsaid);
+            match power.is_finite() {
+                true => Ok(Balance::new(&header.labels, header.classes.len(), power)),
+                false => Err(bad(format!("its balance is {power}"))),
+            }
+        };
         let fitted = match &header.gp {
             Some((hyper, bound)) => {
                 let sites = |wanted| -> Result<Mat<f64>> {
@@ -160,13 +173,13 @@ impl TaskClassifier {
                     Ok(Mat::from_fn(rows, cols, |i, c| values[i * cols + c]))
                 };
                 let sites = Sites { b: sites("sites.b")?, w: sites("sites.w")? };
-                let labelled = (header.labels.as_slice(), header.classes.len());
+                let labelled = (header.labels.as_slice(), balance(UNMEASURED)?);
                 Fitted::from_sites(&features, labelled, (hyper, *bound), sites)?
             }
             None => {
                 let view = tensors.tensor("classifier").map_err(|e| bad(e.to_string()))?;
                 let classifier = GpClassifier::from_bytes(view.data(), name)?;
-                Fitted::of_vectors(classifier, &features, &header.labels, header.classes.len())?
+                Fitted::of_vectors(classifier, &features, &header.labels, balance(FROM_EXAMPLES)?)?
             }
         };
         let Header { title, model, classes, names, labels, calibration, .. } = header;
@@ -195,9 +208,10 @@ fn unsealed<C: Serialize + for<'a> Deserialize<'a>>(
 impl<C> Header<C> {
     /// The same with another calibration.
     pub(crate) fn with<D>(self, calibration: impl FnOnce(C) -> D) -> Header<D> {
-        let Header { version, siskin, title, model, classes, names, labels, gp, checksum, .. } = self;
+        let Header { version, siskin, title, model, classes, names, labels, gp, balance, checksum, .. } =
+            self;
         let calibration = calibration(self.calibration);
-        Header { version, siskin, title, model, classes, names, labels, calibration, gp, checksum }
+        Header { version, siskin, title, model, classes, names, labels, calibration, gp, balance, checksum }
     }
 }
 

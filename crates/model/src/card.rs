@@ -26,6 +26,10 @@ pub struct Card {
     pub data: String,
     /// The temperature of its probabilities, one number for tasks of every shape: the one of least NLL on validation classes.
     pub temperature: f64,
+    /// Unequal numbers of examples: probabilities are divided by the number of examples of their class to this power, the one of least
+    /// NLL on validation classes. Cards of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balance: Option<f64>,
     /// What was found on validation classes, for tasks of several shapes.
     pub validation: Vec<ShapeFacts>,
     /// What was measured on test classes.
@@ -119,6 +123,7 @@ impl Card {
             episodes,
             data,
             temperature: 1.0,
+            balance: None,
             validation: Vec::new(),
             test: None,
             looks: None,

@@ -1,6 +1,7 @@
 //! What the card of a model says: measured on the validation and test classes of its run.
 
 use rayon::prelude::*;
+use siskin_adapt::unequal::{MIXED, balance_power};
 use siskin_adapt::{Card, Look, Looks, Measured, Model, ShapeFacts, TestFacts, ValidationEpisode};
 use siskin_calib::{PAPER_BINS, Reliability, mean_interval95};
 use siskin_data::{Episode, EpisodeClass, EpisodeSpec, Items, ShortClasses, Split, SplitName};
@@ -21,6 +22,8 @@ const QUERIES: usize = 5;
 const STRANGERS: usize = 5;
 /// Training images that the card tells the looks of, at most.
 const LOOKED_AT: usize = 2_000;
+/// Episodes by which the power of the balance is chosen.
+const UNEQUAL: usize = 100;
 /// Seed of these episodes.
 const SEED: u64 = 0x6361_7264;
 
@@ -43,9 +46,13 @@ pub(crate) fn measure(
     let validation = measured.iter().map(|shape| shape.facts(temperature));
     let validation = validation.collect::<siskin_adapt::Result<Vec<ShapeFacts>>>()?;
     validation.iter().for_each(|shape| progress(&sentence(shape)));
+    let balance = balance(run, model)?;
+    progress(&balance.map_or("unequal numbers of examples: not measured".into(), |power| {
+        format!("unequal numbers of examples: probabilities are divided by their power {power}")
+    }));
     progress("measuring on test classes");
     let (test, looks) = (Some(test_facts(run)?), training_looks(run)?);
-    Ok(Card { name: name.into(), temperature, validation, test, looks, ..model.card()?.clone() })
+    Ok(Card { name: name.into(), temperature, balance, validation, test, looks, ..model.card()?.clone() })
 }
 
 fn sentence(shape: &ShapeFacts) -> String {
@@ -77,6 +84,14 @@ pub(crate) fn too_few(run: &ModelUnderTest, name: SplitName, (way, shot): (usize
 /// Classes that have an image left to ask about.
 fn enough(split: &Split, shot: usize) -> usize {
     split.classes.iter().filter(|members| members.items.len() > shot).count()
+}
+
+/// The power by which numbers of examples are taken out of probabilities; `None` if there are too few classes or images to tell.
+fn balance(run: &ModelUnderTest, model: &Model) -> anyhow::Result<Option<f64>> {
+    let shape = (MIXED.len(), MIXED[0]);
+    let Some(episodes) = episodes(run, SplitName::Val, shape, (UNEQUAL, SEED))? else { return Ok(None) };
+    let parts: Vec<ValidationEpisode> = episodes.into_iter().map(|(_, episode)| episode).collect();
+    Ok(Some(balance_power(&model.process()?, &parts)?))
 }
 
 /// The support or the query items of a class.

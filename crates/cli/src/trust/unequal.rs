@@ -2,11 +2,12 @@
 
 use super::{Bench, SEED};
 use crate::export::card::episodes;
-use siskin_adapt::{Features, Rules, ValidationEpisode};
+use siskin_adapt::Rules;
+use siskin_adapt::unequal::{MIXED, alike, keep};
 use siskin_methods::select;
 
 /// Classes that the two most alike are chosen from.
-const CHOICE: usize = 10;
+const CHOICE: usize = MIXED.len();
 
 /// Numbers of examples of the two classes.
 const COUNTS: [(usize, usize); 7] = [(20, 20), (20, 1), (15, 15), (15, 1), (5, 5), (5, 1), (1, 1)];
@@ -20,7 +21,7 @@ pub(super) fn print(bench: &Bench<'_>, tasks: usize) -> anyhow::Result<()> {
         };
         let (mut wrong, mut of) = ([0usize; 2], [0usize; 2]);
         for (items, episode) in &found {
-            let pair = alike(episode);
+            let pair = alike(&episode.support, &episode.labels, CHOICE);
             let rows = |labels: &[usize], most: [usize; 2]| -> Vec<usize> {
                 let rows = |k: usize| (0..labels.len()).filter(move |&i| labels[i] == pair[k]).take(most[k]);
                 rows(0).chain(rows(1)).collect()
@@ -50,9 +51,6 @@ pub(super) fn print(bench: &Bench<'_>, tasks: usize) -> anyhow::Result<()> {
     mixed(bench, tasks)
 }
 
-/// Numbers of examples of ten classes drawn at random.
-const MIXED: [usize; CHOICE] = [15, 10, 8, 5, 4, 3, 2, 2, 1, 1];
-
 /// Classes with many and with few examples in one task: accuracy of each group, and how sure the answers are.
 fn mixed(bench: &Bench<'_>, tasks: usize) -> anyhow::Result<()> {
     let Some(found) = episodes(bench.run, bench.split, (CHOICE, MIXED[0]), (tasks, SEED))? else {
@@ -60,13 +58,7 @@ fn mixed(bench: &Bench<'_>, tasks: usize) -> anyhow::Result<()> {
     };
     let (mut of, mut right, mut sure) = ([0.0; CHOICE], [0.0; CHOICE], 0.0);
     for (items, episode) in &found {
-        let mut seen = [0; CHOICE];
-        let kept = |&row: &usize| {
-            let class = episode.labels[row];
-            seen[class] += 1;
-            seen[class] <= MIXED[class]
-        };
-        let rows: Vec<usize> = (0..episode.labels.len()).filter(kept).collect();
+        let rows = keep(&episode.labels, &MIXED);
         let labels: Vec<usize> = rows.iter().map(|&row| episode.labels[row]).collect();
         let own: Vec<usize> = rows.iter().map(|&row| items[row]).collect();
         let (task, _) = bench.adapt(&own, &select(&episode.support, &rows), &labels, CHOICE)?;
@@ -88,18 +80,4 @@ fn mixed(bench: &Bench<'_>, tasks: usize) -> anyhow::Result<()> {
         share(6..CHOICE),
     );
     Ok(())
-}
-
-/// The two classes whose mean features have the largest cosine.
-fn alike(episode: &ValidationEpisode) -> [usize; 2] {
-    let Features { values, dim, .. } = &episode.support;
-    let mut means = vec![vec![0.0; *dim]; CHOICE];
-    for (row, &label) in values.chunks_exact(*dim).zip(&episode.labels) {
-        let length = row.iter().map(|v| v * v).sum::<f64>().sqrt().max(1e-12);
-        means[label].iter_mut().zip(row).for_each(|(mean, v)| *mean += v / length);
-    }
-    let dot = |a: usize, b: usize| means[a].iter().zip(&means[b]).map(|(x, y)| x * y).sum::<f64>();
-    let cosine = |a: usize, b: usize| dot(a, b) / (dot(a, a) * dot(b, b)).sqrt().max(1e-12);
-    let pairs = (0..CHOICE).flat_map(|a| (a + 1..CHOICE).map(move |b| [a, b]));
-    pairs.max_by(|p, q| cosine(p[0], p[1]).total_cmp(&cosine(q[0], q[1]))).unwrap_or([0, 1])
 }
