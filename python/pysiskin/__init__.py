@@ -6,12 +6,14 @@
 from . import calibration
 from ._estimator import LogisticSoftmaxGPC
 from ._few_shot import FewShotClassifier
+from ._label_sets import LabelSetGPC
 from ._native import VERSION as __version__
 from ._plots import plot_nearest, plot_reliability, plot_sets
 from ._runs import Run, Test, test, train
 
 __all__ = [
     "FewShotClassifier",
+    "LabelSetGPC",
     "LogisticSoftmaxGPC",
     "Run",
     "Test",

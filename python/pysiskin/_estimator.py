@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import _native
 
@@ -19,6 +20,7 @@ _Array = NDArray[np.float64]
 Kernel = Literal[
     "auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic", "two-scale", "arc-cosine", "constant"
 ]
+ClassPrior = Literal["uniform"] | ArrayLike | None
 Likelihood = Literal["logistic-softmax", "softmax", "one-vs-each", "gaussian"]
 Inference = Literal["direct", "collapsed"]
 
@@ -31,10 +33,10 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernel : {"auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic", "two-scale", "arc-cosine", "constant"}
-        Or a sum or a product of forms, such as "rbf+rational-quadratic" (docs/vectors.md).
-        "auto" is "two-scale", details on a trend that is nearly a linear model, both from the median distance between training
-        points. Far from all points it says that it does not know; "linear" does not.
+    kernel : None, "auto", "cosine", "linear", "rbf", "matern52", "poly1", "poly2", "rational-quadratic", "two-scale", "arc-cosine", "constant"
+        Or a sum or a product of forms, such as "rbf+linear+white" (docs/vectors.md). Lengthscales start at the median distance between training
+        points. None is details on a trend that is nearly a linear model. Far from all points it says that it does not know; "linear" does
+        not. "auto" fits with None, "linear+constant", "rbf" and "rbf+linear" and keeps the one whose leave-one-out log-loss is least: four fits.
     likelihood : {"logistic-softmax", "softmax", "one-vs-each", "gaussian"}
         How class probabilities arise from the latent functions.
     inference : {"direct", "collapsed"}
@@ -55,6 +57,13 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         Learn a length for each input (automatic relevance determination), by the bound of the log evidence. Needs a kernel by its name.
     class_scales : bool
         Learn an output scale for each class, by the bound too. Needs a kernel by its name.
+    class_lengths : bool
+        Learn the shapes of the kernel (its lengthscale) for each class, by the bound too. Needs a kernel by its name; not with inducing points.
+    class_weight : None, "balanced" or dict
+        How often the rows of a class count, as in scikit-learn; times ``sample_weight`` where both are given.
+    class_prior : None, "uniform" or array [C]
+        The shares of the classes where the classifier is used, if they are not those of the training rows: probabilities are corrected for
+        it. May be set after ``fit``. Sets (``predict_set``) do not depend on it.
     verbose : bool
         Write how far a fit by inducing points is to the standard error stream.
 
@@ -92,7 +101,7 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        kernel: Kernel | str = "auto",
+        kernel: Kernel | str | None = None,
         likelihood: Likelihood = "logistic-softmax",
         inference: Inference = "direct",
         standardise: bool = True,
@@ -103,6 +112,9 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         n_inducing: int | None = None,
         ard: bool = False,
         class_scales: bool = False,
+        class_lengths: bool = False,
+        class_weight: Literal["balanced"] | dict[Any, float] | None = None,
+        class_prior: ClassPrior = None,
         verbose: bool = False,
     ) -> None:
         self.kernel = kernel
@@ -116,12 +128,19 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         self.n_inducing = n_inducing
         self.ard = ard
         self.class_scales = class_scales
+        self.class_lengths = class_lengths
+        self.class_weight = class_weight
+        self.class_prior = class_prior
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> LogisticSoftmaxGPC:
-        """Learns from vectors ``X`` [N, D] and labels ``y`` [N]. Returns the estimator."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> LogisticSoftmaxGPC:
+        """Learns from vectors ``X`` [N, D] and labels ``y`` [N]; ``sample_weight`` [N]: how often each row counts. Returns the estimator."""
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
+        weights = self._weights(X, y, sample_weight)
+        if weights is not None:
+            # Rows that do not count are as if they were not there.
+            X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError("y has one class only; a classifier needs at least 2 classes to tell apart")
@@ -129,8 +148,10 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
             raise ValueError(f"learn_points = {self.learn_points!r} must be a whole number from 1 on")
         if self.n_inducing is not None and (not isinstance(self.n_inducing, numbers.Integral) or self.n_inducing < 0):
             raise ValueError(f"n_inducing = {self.n_inducing!r} must be None or a whole number from 0 on")
-        settings = {name: value for name, value in self.get_params().items() if name != "verbose"}
-        self._classifier = _native.Classifier.fit(X, labels.tolist(), settings, self.verbose)
+        later = ("verbose", "class_weight", "class_prior")
+        settings = {name: value for name, value in self.get_params().items() if name not in later}
+        weights = None if weights is None else weights.tolist()
+        self._classifier = _native.Classifier.fit(X, labels.tolist(), weights, settings, self.verbose)
         self.classes_ = classes
         self.hyperparameters_ = self._classifier.learned()
         found = self._classifier.leave_one_out()
@@ -139,7 +160,7 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
             warnings.warn(
                 "the posterior did not come to rest; the one reached is used", ConvergenceWarning, stacklevel=2
             )
-        shares = np.bincount(labels) / len(labels)
+        shares = np.array(self.hyperparameters_["shares"])
         loss, guessing = self.hyperparameters_["held_out"], -float(np.sum(shares * np.log(shares)))
         # Where nothing was learned the two agree but for rounding.
         if self.learn and loss is not None and loss >= guessing - 1e-3:
@@ -151,10 +172,26 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
             )
         return self
 
+    def _weights(self, X: _Array, y: NDArray[Any], sample_weight: ArrayLike | None) -> _Array | None:
+        """How often each row counts; None: all once."""
+        if sample_weight is None and self.class_weight is None:
+            return None
+        given = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return given * compute_sample_weight(self.class_weight, y)
+
+    def _prior(self) -> list[float] | None:
+        if self.class_prior is None:
+            return None
+        if isinstance(self.class_prior, str):
+            if self.class_prior != "uniform":
+                raise ValueError(f'class_prior = {self.class_prior!r} must be None, "uniform" or the share of each class')
+            return [1.0] * len(self.classes_)
+        return np.asarray(self.class_prior, dtype=np.float64).ravel().tolist()
+
     def _predictions(self, X: ArrayLike) -> tuple[_Array, _Array, _Array, _Array]:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self._classifier.predictions(X)
+        return self._classifier.predictions(X, self._prior())
 
     def predict_proba(self, X: ArrayLike) -> _Array:
         """Class probabilities [M, C], columns as in ``classes_``."""
@@ -165,12 +202,14 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         best = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[best]
 
-    def predict_set(self, X: ArrayLike, level: float = 0.9) -> list[NDArray[Any]]:
+    def predict_set(self, X: ArrayLike, level: float = 0.9, *, by_class: bool = False) -> list[NDArray[Any]]:
         """A set of classes for each row that holds the true class with at least this chance: every class whose probability
-        is not below what the training points, left out, gave to their own class in all but ``1 - level`` of the cases."""
+        is not below what the training points, left out, gave to their own class in all but ``1 - level`` of the cases.
+
+        ``by_class``: with a threshold for each class (Mondrian), so that the chance holds for the rows of every class, rare ones too."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return [self.classes_[chosen] for chosen in self._classifier.sets(X, level)]
+        return [self.classes_[chosen] for chosen in self._classifier.sets(X, level, by_class)]
 
     def predict_latent(self, X: ArrayLike) -> tuple[_Array, _Array]:
         """Mean and variance of the latent functions, each [M, C]. The variance is near the prior's where the training
@@ -194,3 +233,10 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         X_pool = validate_data(self, X_pool, dtype=np.float64, reset=False)
         found = self._classifier.suggest(X_pool, int(n), criterion)
         return np.array([row for row, _ in found], dtype=np.intp), np.array([score for _, score in found])
+
+    def stopping_advice(self) -> dict[str, Any] | None:
+        """Whether more labels would change little, by training rows that are left out: ``enough``, the ``gain`` in log-loss (nats per row) of the
+        last doubling of the labels, what it was ``at_most`` (one-sided 95 %), and a ``sentence``. None where a class has one row."""
+        check_is_fitted(self)
+        found = self._classifier.stopping()
+        return None if found is None else dict(zip(("enough", "gain", "at_most", "sentence"), found))

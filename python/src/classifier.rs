@@ -9,7 +9,9 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2, PyUntypedArrayMet
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use siskin_gp::active::Criterion;
-use siskin_gp::classifier::{EvidenceBound, GpClassifier, Likelihood, Predictions};
+use siskin_gp::classifier::{
+    EvidenceBound, GpClassifier, Likelihood, Predictions, Progress, at_median_distance,
+};
 use siskin_gp::kernels::{AnyForm, Kernel};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,35 +34,40 @@ type Moments<'py> = (
 
 #[pymethods]
 impl Classifier {
-    /// Learns from `x` [N, D] and labels `y` in 0..C.
+    /// Learns from `x` [N, D] and labels `y` in 0..C; `weights`: how often each row counts.
     #[staticmethod]
     fn fit(
         py: Python<'_>,
         x: PyReadonlyArray2<'_, f64>,
         y: Vec<usize>,
+        weights: Option<Vec<f64>>,
         settings: Settings,
         verbose: bool,
     ) -> PyResult<Classifier> {
-        let mut model = settings.classifier(x.shape()[1], y.iter().max().map_or(0, |most| most + 1))?;
         let x = matrix(&x);
+        let mut model = settings.classifier(&x, &y)?;
         let (cancelled, progress) = (model.cancelled.clone(), model.progress.clone());
         let threads = VECTORS.threads()?;
-        let mut told = 0;
-        let look = move || {
-            let percent = (100.0 * progress.fraction()) as u32;
-            if verbose && percent > told {
-                told = percent;
-                eprint!("\rfit: {percent} % {}", if percent == 100 { "\n" } else { "" });
-            }
-        };
-        watched(py, &cancelled, look, move || {
-            threads.install(|| model.fit(x.as_ref(), &y)).map_err(value_error)?;
+        let work = move || {
+            let fit = || match (settings.kernel.as_deref(), &weights) {
+                (Some("auto"), weights) => model.fit_choosing(x.as_ref(), &y, weights.as_deref()),
+                (_, Some(weights)) => model.fit_weighted(x.as_ref(), &y, weights),
+                (_, None) => model.fit(x.as_ref(), &y),
+            };
+            threads.install(fit).map_err(value_error)?;
             Ok(Classifier(Arc::new(model)))
-        })
+        };
+        watched(py, &cancelled, bar(progress, verbose), work)
     }
 
-    /// Probabilities, latent mean and variance, entropy at `x` [M, D].
-    fn predictions<'py>(&self, py: Python<'py>, x: PyReadonlyArray2<'py, f64>) -> PyResult<Moments<'py>> {
+    /// Probabilities, latent mean and variance, entropy at `x` [M, D]; `prior`: the shares of the classes there, if they are not those of
+    /// the training rows.
+    fn predictions<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        prior: Option<Vec<f64>>,
+    ) -> PyResult<Moments<'py>> {
         let (x, rows) = (matrix(&x), x.shape()[0]);
         let (mut parts, threads) = (Vec::new(), VECTORS.threads()?);
         let chunk = match self.0.learned().map_err(value_error)?.inducing {
@@ -70,7 +77,14 @@ impl Classifier {
         for start in (0..rows).step_by(chunk) {
             let part = x.subrows(start, chunk.min(rows - start)).to_owned();
             let (model, threads) = (self.0.clone(), threads.clone());
-            let work = move || threads.install(|| model.predictions(part.as_ref())).map_err(value_error);
+            let prior = prior.clone();
+            let work = move || {
+                let predict = || match &prior {
+                    Some(prior) => model.predictions_under(part.as_ref(), prior),
+                    None => model.predictions(part.as_ref()),
+                };
+                threads.install(predict).map_err(value_error)
+            };
             parts.push(interruptible(py, &AtomicBool::default(), work)?);
         }
         let array = |of: fn(&Predictions) -> &Mat<f64>| array(py, parts.iter().map(of));
@@ -78,11 +92,22 @@ impl Classifier {
         Ok((array(|p| &p.probs)?, array(|p| &p.mean)?, array(|p| &p.var)?, entropy.into_pyarray(py)))
     }
 
-    /// For each row of `x` [M, D] the classes, by index, of a set that holds the true one with chance `level`.
-    fn sets(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f64>, level: f64) -> PyResult<Vec<Vec<usize>>> {
+    /// For each row of `x` [M, D] the classes, by index, of a set that holds the true one with chance `level`; with `by_class` for the rows
+    /// of each class.
+    fn sets(
+        &self,
+        py: Python<'_>,
+        x: PyReadonlyArray2<'_, f64>,
+        level: f64,
+        by_class: bool,
+    ) -> PyResult<Vec<Vec<usize>>> {
         let (x, model) = (matrix(&x), self.0.clone());
         interruptible(py, &AtomicBool::default(), move || {
-            model.predict_set(x.as_ref(), level).map_err(value_error)
+            match by_class {
+                true => model.predict_set_by_class(x.as_ref(), level),
+                false => model.predict_set(x.as_ref(), level),
+            }
+            .map_err(value_error)
         })
     }
 
@@ -100,6 +125,13 @@ impl Classifier {
             model.suggest(pool.as_ref(), count, by).map_err(value_error)
         })?;
         Ok(found.iter().map(|s| (s.row, s.score)).collect())
+    }
+
+    /// Whether more labels would change little: that, the gain of a doubling, its upper bound, and a sentence; None if it cannot be said.
+    fn stopping(&self, py: Python<'_>) -> PyResult<Option<(bool, f64, f64, String)>> {
+        let model = self.0.clone();
+        let found = interruptible(py, &AtomicBool::default(), move || model.stopping().map_err(value_error))?;
+        Ok(found.map(|found| (found.enough, found.gain, found.at_most, found.sentence())))
     }
 
     /// Leave-one-out log-loss and accuracy of the training points; None for a likelihood that has none.
@@ -124,6 +156,7 @@ impl Classifier {
         dict.set_item("held_out", learned.held_out)?;
         dict.set_item("learned_kept", learned.learned_kept)?;
         dict.set_item("inducing", learned.inducing)?;
+        dict.set_item("shares", &learned.shares)?;
         let kernel = self.0.fitted_kernel().map_err(value_error)?;
         dict.set_item("kernel", kernel.form.name())?;
         match kernel.shapes()[..] {
@@ -157,7 +190,7 @@ impl Classifier {
 }
 
 /// Matrices below each other as one array.
-fn array<'a, 'py>(
+pub(crate) fn array<'a, 'py>(
     py: Python<'py>,
     parts: impl Iterator<Item = &'a Mat<f64>>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -169,7 +202,7 @@ fn array<'a, 'py>(
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct Settings {
-    kernel: String,
+    kernel: Option<String>,
     likelihood: String,
     inference: String,
     standardise: bool,
@@ -180,18 +213,23 @@ struct Settings {
     n_inducing: Option<usize>,
     ard: bool,
     class_scales: bool,
+    class_lengths: bool,
 }
 
 impl Settings {
-    /// A classifier with them, for points of `inputs` numbers in `classes` classes.
-    fn classifier(&self, inputs: usize, classes: usize) -> PyResult<GpClassifier> {
+    /// A classifier with them, for rows `x` with labels `y`.
+    fn classifier(&self, x: &Mat<f64>, y: &[usize]) -> PyResult<GpClassifier> {
         let mut model = GpClassifier::default();
-        let mut kernel = named_kernel(&self.kernel)?;
-        if self.ard || self.class_scales {
+        let mut kernel = named_kernel(self.kernel.as_deref(), x, y)?;
+        if self.ard || self.class_scales || self.class_lengths {
             let given = kernel.take().ok_or_else(|| {
-                value_error("ard and class_scales need a kernel by its name, such as kernel=\"rbf\"; \"auto\" has neither")
+                value_error(
+                    "ard, class_scales and class_lengths need a kernel by its name, such as kernel=\"rbf\"; None and \"auto\" have none",
+                )
             })?;
-            let given = if self.ard { given.length_per_input(inputs) } else { given };
+            let classes = y.iter().max().map_or(0, |most| most + 1);
+            let given = if self.ard { given.length_per_input(x.ncols()) } else { given };
+            let given = if self.class_lengths { given.shape_per_class(classes) } else { given };
             kernel = Some(if self.class_scales { given.scale_per_class(classes) } else { given });
         }
         model.kernel = kernel;
@@ -203,15 +241,28 @@ impl Settings {
     }
 }
 
-/// A kernel by its name; `auto` is the classifier's own choice.
-fn named_kernel(name: &str) -> PyResult<Option<Kernel>> {
-    if name == "auto" {
-        return Ok(None);
+/// A kernel by its name, its lengthscales starting at the median distance between the rows; none: the classifier's own. `auto` is chosen later.
+pub(crate) fn named_kernel(name: Option<&str>, x: &Mat<f64>, y: &[usize]) -> PyResult<Option<Kernel>> {
+    let Some(name) = name.filter(|name| *name != "auto") else { return Ok(None) };
+    if AnyForm::named(name).is_none() {
+        let known = format!("None, auto, {}", AnyForm::names().join(", "));
+        return Err(value_error(format!("kernel = {name:?} is not known; there are: {known}")));
     }
-    let known = || format!("auto, {}", AnyForm::names().join(", "));
-    let form = AnyForm::named(name)
-        .ok_or_else(|| value_error(format!("kernel = {name:?} is not known; there are: {}", known())))?;
-    Ok(Some(Kernel::new(form)))
+    at_median_distance(name, x.as_ref(), y).map(Some).map_err(value_error)
+}
+
+/// Writes how far a fit is, for who wants to see it.
+pub(crate) fn bar(progress: Arc<Progress>, verbose: bool) -> impl FnMut() {
+    let mut told = 0;
+    move || {
+        let percent = (100.0 * progress.fraction()) as u32;
+        if verbose && percent > told {
+            told = percent;
+            let done = (percent / 5) as usize;
+            let bar = format!("[{}{}]", "#".repeat(done), ".".repeat(20 - done));
+            eprint!("\rfit {bar} {percent} %{}", if percent == 100 { "\n" } else { "" });
+        }
+    }
 }
 
 /// The value that `name` means.

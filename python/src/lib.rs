@@ -7,6 +7,7 @@ mod classifier;
 mod few_shot;
 mod image;
 mod interrupt;
+mod label_sets;
 mod pool;
 mod runs;
 
@@ -24,6 +25,8 @@ mod _native {
     use crate::classifier::Classifier;
     #[pymodule_export]
     use crate::few_shot::{Network, Task};
+    #[pymodule_export]
+    use crate::label_sets::LabelSets;
     #[pymodule_export]
     use crate::runs::{test, train};
     use pyo3::prelude::*;

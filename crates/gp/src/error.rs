@@ -125,6 +125,26 @@ pub enum Error {
     /// Only the logistic-softmax model with direct inference has inducing points.
     #[error("inducing points need likelihood logistic-softmax and direct inference")]
     NoInducing,
+    /// Only the logistic-softmax model with direct inference weighs points.
+    #[error("weights of points or classes need likelihood logistic-softmax and direct inference")]
+    NoWeights,
+    /// A classifier from before the shares of its classes were kept.
+    #[error(
+        "this classifier was saved before the shares of its classes were kept: fit it again to give it a class prior"
+    )]
+    NoShares,
+    /// Only the logistic-softmax model with direct inference chooses a kernel.
+    #[error("choosing a kernel needs likelihood logistic-softmax and direct inference")]
+    NoChoice,
+    /// There is no form of a kernel with this name.
+    #[error("kernel {name:?} is not known")]
+    NoKernel {
+        /// The name.
+        name: String,
+    },
+    /// What makes no label set.
+    #[error("{0}")]
+    LabelSets(&'static str),
     /// A classifier by inducing points keeps no training points.
     #[error(
         "{what} needs all training points; this classifier keeps inducing points in their place. Fit it without (`inducing` 0)"

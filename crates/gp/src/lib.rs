@@ -33,7 +33,7 @@
 //! | What is a new point? | [`Query`], [`posterior`] |
 //! | How good are kernel, prior mean and temperature? | [`objective`] |
 //! | What do the others say of a labelled point? | [`left_out`] |
-//! | Which points to label next? | [`active`] |
+//! | Which points to label next, and when to stop? | [`active`], [`stopping`] |
 //! | From vectors to a classifier, hyperparameters learned | [`classifier`] |
 //! | Does one equation have the right value? | [`equations`] |
 
@@ -56,6 +56,7 @@ mod query;
 #[cfg(test)]
 mod renaming;
 mod special;
+pub mod stopping;
 mod support;
 mod task;
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub struct Support {
     prior: Prior,
     features: KernelFeatures,
     labels: Vec<usize>,
+    weights: Option<Vec<f64>>,
 }
 
 impl Support {
@@ -23,7 +24,12 @@ impl Support {
             return Err(Error::Shape { what: "labels", expected: x.nrows(), got: y.len() });
         }
         let features = prior.kernel.features(x)?;
-        Ok(Support { prior, features, labels: y.to_vec() })
+        Ok(Support { prior, features, labels: y.to_vec(), weights: None })
+    }
+
+    /// The same points, each counting so often: for natural gradients, the only inference that reads it.
+    pub(crate) fn weighted(self, weights: Option<&[f64]>) -> Self {
+        Support { weights: weights.map(<[f64]>::to_vec), ..self }
     }
 
     /// What inference starts from: the kernel among the points, their labels, prior mean and temperature.
@@ -65,13 +71,15 @@ impl Support {
             prior: self.prior.clone(),
             features: self.features.select(rows),
             labels: rows.iter().map(|&row| self.labels[row]).collect(),
+            weights: self.weights.as_ref().map(|weights| rows.iter().map(|&row| weights[row]).collect()),
         }
     }
 
     /// The task with the kernel `within` its points.
     pub(crate) fn task_of(&self, within: &Gram<'_>) -> Result<Task> {
         let k = within.of_classes(self.prior.classes());
-        Task::new(k, self.labels.clone(), self.means(self.labels.len()), self.prior.tau)
+        let task = Task::new(k, self.labels.clone(), self.means(self.labels.len()), self.prior.tau)?;
+        Ok(task.weighted(self.weights.clone()))
     }
 
     /// Queries from the kernel `between` support and queries and their `own` values.

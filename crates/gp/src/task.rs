@@ -12,6 +12,7 @@ pub struct Task {
     y: Vec<usize>,
     a: Mat<f64>,
     tau: f64,
+    weights: Option<Vec<f64>>,
 }
 
 impl Task {
@@ -39,7 +40,12 @@ impl Task {
             check_matrix("k", kc, n, n)?;
             symmetrise(kc)?;
         }
-        Ok(Self { k, y, a, tau })
+        Ok(Self { k, y, a, tau, weights: None })
+    }
+
+    /// The same task where each point counts so often: for natural gradients, the only inference that reads it.
+    pub(crate) fn weighted(self, weights: Option<Vec<f64>>) -> Self {
+        Task { weights, ..self }
     }
 
     /// Number of points N.
@@ -88,7 +94,8 @@ impl Task {
     pub fn standardise(&self) -> Standard<'_> {
         let scale = 1.0 / (self.tau * self.tau);
         let k = self.k.iter().map(|k| k * faer::Scale(scale)).collect();
-        Standard { k, y: &self.y, a: &self.a * faer::Scale(1.0 / self.tau) }
+        let a = &self.a * faer::Scale(1.0 / self.tau);
+        Standard { k, y: &self.y, a, weights: self.weights.as_deref() }
     }
 
     /// The gradient in the units of the task from the cotangents of its standardised form:
@@ -117,6 +124,8 @@ pub struct Standard<'t> {
     pub(crate) y: &'t [usize],
     /// `a/tau`, [N, C].
     pub(crate) a: Mat<f64>,
+    /// How often each point counts; once if there are none. Natural gradients read it.
+    pub(crate) weights: Option<&'t [f64]>,
 }
 
 impl Standard<'_> {

@@ -71,12 +71,13 @@ pub(super) fn adapted(
     points: Points<'_>,
     few: Option<Points<'_>>,
 ) -> Result<Adapted> {
-    let support = Support::new(points.x.as_ref(), points.y, hyper.prior(points.classes))?;
+    let support =
+        Support::new(points.x.as_ref(), points.y, hyper.prior(points.classes))?.weighted(points.weights);
     let task = support.task()?;
     let inference = settings.inference(Effort::Answers, noise);
     let start = match few.filter(|few| few.y.len() < points.y.len()) {
         Some(few) if settings.likelihood == Likelihood::LogisticSoftmax => {
-            let known = Support::new(few.x.as_ref(), few.y, support.prior().clone())?;
+            let known = Support::new(few.x.as_ref(), few.y, support.prior().clone())?.weighted(few.weights);
             let posterior = inference.posterior_until(&known.task()?, &settings.cancelled)?;
             inference.sites_at(&task, &posterior.latent(&known.query(points.x.as_ref())?)?)?
         }

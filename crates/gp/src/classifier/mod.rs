@@ -14,15 +14,19 @@
 //! ```
 
 mod adapted;
+mod choice;
 mod cost;
+mod file;
 mod inducing;
 mod inference;
 mod inputs;
+mod label_sets;
 mod learn;
 mod progress;
 mod sets;
 mod store;
 mod suggest;
+mod weights;
 
 use crate::hyper::Hyper;
 use crate::kernels::Kernel;
@@ -31,14 +35,17 @@ use crate::posterior::{Latent, entropy};
 use crate::quadrature::Resolution;
 use crate::{Error, Result};
 use adapted::Adapted;
+pub use choice::at_median_distance;
 use faer::{Mat, MatRef};
 use inducing::{Inducing, Sizes};
 use inputs::{Standardiser, check_features, count_classes, order_of_values};
+pub use label_sets::{LabelSetClassifier, LearnedSets, SetPredictions};
 pub use learn::{Expected, Learned};
 use learn::{HeldOut, Large, Points, learn, learn_large};
 pub use progress::Progress;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+pub use weights::balanced;
 
 /// How class probabilities arise from the latent functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -256,6 +263,10 @@ impl GpClassifier {
 
     /// Learns from N points `x` [N, D] with labels `y` in `0..C`, every class at least once.
     pub fn fit(&mut self, x: MatRef<'_, f64>, y: &[usize]) -> Result<()> {
+        self.fit_points(x, y, None)
+    }
+
+    fn fit_points(&mut self, x: MatRef<'_, f64>, y: &[usize], weights: Option<&[f64]>) -> Result<()> {
         (self.fitted, self.unsealed) = (None, false);
         let classes = count_classes(y)?;
         check_features(x, y.len())?;
@@ -273,9 +284,11 @@ impl GpClassifier {
         let x = standardiser.apply(x);
         let kernel = self.kernel(&x, &order)?;
         kernel.check(classes)?;
-        let points = Points { x: &x, y, classes };
+        let points = Points { x: &x, y, classes, weights };
+        let shares = weights::shares(y, weights, classes);
         if let Some(sizes) = sizes {
-            let Large { done, learned, held } = learn_large(self, kernel, points, &order, sizes)?;
+            let Large { done, mut learned, held } = learn_large(self, kernel, points, &order, sizes)?;
+            learned.shares = shares;
             let by = Knowledge::Few(Box::new(done.classifier()), held);
             self.fitted = Some(Trained { standardiser, by, learned });
             self.progress.reach(1.0);
@@ -287,6 +300,7 @@ impl GpClassifier {
         let adapted = inference::adapted(self, &hyper, learned.noise, points, Some(few.points()))?;
         let posterior = adapted.posterior();
         (learned.bound, learned.posterior_converged) = (posterior.bound, posterior.converged);
+        learned.shares = shares;
         let by = Knowledge::All { x, y: y.to_vec(), adapted: Box::new(adapted) };
         self.fitted = Some(Trained { standardiser, by, learned });
         self.progress.reach(1.0);
@@ -342,16 +356,33 @@ impl GpClassifier {
     /// With few points (`(N + 1) (1 - level) < 1`) only the set of all classes is safe. Other likelihoods than
     /// [`Likelihood::LogisticSoftmax`] have no leave-one-out, and take the fewest most probable classes that sum to `level`.
     pub fn predict_set(&self, x: MatRef<'_, f64>, level: f64) -> Result<Vec<Vec<usize>>> {
+        self.sets(x, level, false)
+    }
+
+    /// [`GpClassifier::predict_set`] with a threshold for each class, from its own training points (Mondrian): the chance holds for the
+    /// points of every class, rare ones too, and whatever the shares of the classes are where it is used. A class with few points
+    /// (`(N_c + 1) (1 - level) < 1`) is in every set.
+    pub fn predict_set_by_class(&self, x: MatRef<'_, f64>, level: f64) -> Result<Vec<Vec<usize>>> {
+        self.sets(x, level, true)
+    }
+
+    fn sets(&self, x: MatRef<'_, f64>, level: f64, by_class: bool) -> Result<Vec<Vec<usize>>> {
         if !(level > 0.0 && level < 1.0) {
             return Err(Error::OutOfRange { what: "level", value: level, must: "between 0 and 1" });
         }
         let model = self.model()?;
         let at = self.predictions(x)?;
-        let threshold = model.left_out()?.map(|found| sets::threshold(&found, level));
+        let found = model.left_out()?;
+        let thresholds = found.map(|found| match by_class {
+            true => sets::thresholds_of_classes(&found, level, at.probs.ncols()),
+            false => vec![sets::threshold(&found, level); at.probs.ncols()],
+        });
         Ok((0..at.probs.nrows())
             .map(|i| {
                 let p: Vec<f64> = (0..at.probs.ncols()).map(|c| at.probs[(i, c)]).collect();
-                threshold.map_or_else(|| sets::by_sum(&p, level), |least| sets::by_threshold(&p, least))
+                thresholds
+                    .as_ref()
+                    .map_or_else(|| sets::by_sum(&p, level), |least| sets::by_thresholds(&p, least))
             })
             .collect())
     }

@@ -14,6 +14,14 @@ pub(super) fn threshold(left_out: &HeldOut, level: f64) -> f64 {
     smallest(&own, level)
 }
 
+/// The same for each class, among its own points.
+pub(super) fn thresholds_of_classes(left_out: &HeldOut, level: f64, classes: usize) -> Vec<f64> {
+    let mut own = vec![Vec::new(); classes];
+    left_out.own.iter().for_each(|&(c, p)| own[c].push(p));
+    own.iter_mut().for_each(|own| own.sort_by(f64::total_cmp));
+    own.iter().map(|own| smallest(own, level)).collect()
+}
+
 /// How the training points come off by their cavities.
 pub(super) fn left_out(cavities: &Latent, y: &[usize]) -> Result<HeldOut> {
     let probs = cavities.probs(Resolution::Standard)?;
@@ -28,10 +36,10 @@ fn smallest(ascending: &[f64], level: f64) -> f64 {
     k.checked_sub(1).and_then(|k| ascending.get(k).copied()).unwrap_or(0.0)
 }
 
-/// The classes with at least this probability, and the most probable one; ascending.
-pub(super) fn by_threshold(p: &[f64], least: f64) -> Vec<usize> {
+/// The classes with at least their least probability, and the most probable one; ascending.
+pub(super) fn by_thresholds(p: &[f64], least: &[f64]) -> Vec<usize> {
     let best = (1..p.len()).fold(0, |best, c| if p[c] > p[best] { c } else { best });
-    (0..p.len()).filter(|&c| p[c] >= least || c == best).collect()
+    (0..p.len()).filter(|&c| p[c] >= least[c] || c == best).collect()
 }
 
 /// The fewest most probable classes whose probabilities sum to `level`; ascending.
@@ -58,8 +66,14 @@ mod tests {
         // (19 + 1) 0.1 = 2: the second smallest.
         assert_eq!(smallest(&own, 0.9), 0.1);
         assert_eq!(smallest(&own, 0.99), 0.0);
-        assert_eq!(by_threshold(&[0.3, 0.6, 0.1], 0.2), [0, 1]);
-        assert_eq!(by_threshold(&[0.3, 0.6, 0.1], 0.9), [1]);
+        // Of class 0 nineteen points, of class 1 three: too few for a level of 0.9.
+        let pairs = own.iter().map(|&p| (0, p)).chain([(1, 0.5), (1, 0.6), (1, 0.7)]).collect();
+        let held = HeldOut { own: pairs, log_loss: 0.0, accuracy: 0.0 };
+        assert_eq!(thresholds_of_classes(&held, 0.9, 2), [0.1, 0.0]);
+        assert_eq!(thresholds_of_classes(&held, 0.5, 2), [0.5, 0.6]);
+        assert_eq!(by_thresholds(&[0.3, 0.6, 0.1], &[0.2; 3]), [0, 1]);
+        assert_eq!(by_thresholds(&[0.3, 0.6, 0.1], &[0.9; 3]), [1]);
+        assert_eq!(by_thresholds(&[0.3, 0.6, 0.1], &[0.5, 0.5, 0.05]), [1, 2]);
         assert_eq!(by_sum(&[0.3, 0.6, 0.1], 0.85), [0, 1]);
         assert_eq!(by_sum(&[0.3, 0.6, 0.1], 0.5), [1]);
     }

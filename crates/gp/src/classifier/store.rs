@@ -1,5 +1,8 @@
 //! Saving and loading: one safetensors file, arrays as tensors, everything else as JSON in its header.
 
+use super::file::{
+    self, Array, Reader, checksum, file_error, floats, narrow_floats, packed, row, whole, write_whole,
+};
 use super::inducing::{Inducing, Narrow};
 use super::inference::{adapted, restored};
 use super::inputs::{Standardiser, check_features, count_classes};
@@ -10,19 +13,15 @@ use crate::hyper::Hyper;
 use crate::kernels::Kernel;
 use crate::{Error, Result};
 use faer::Mat;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use safetensors::tensor::{SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Key of the JSON in the header.
 const KEY: &str = "siskin-gp-classifier";
 /// Raised when the meaning of a stored field changes.
 const VERSION: u32 = 4;
-/// Most bytes of a file.
-const MOST_BYTES: u64 = 2 << 30;
 
 /// All that is no array.
 #[derive(Clone, Serialize, Deserialize)]
@@ -39,24 +38,12 @@ struct Header {
     checksum: String,
 }
 
-/// Of a header and the arrays of a file, sorted by name.
-fn checksum<'a>(
-    header: &Header,
-    arrays: impl Iterator<Item = (&'a str, &'a [u8])>,
-) -> serde_json::Result<String> {
-    let header = Header { checksum: String::new(), ..header.clone() };
-    let mut hasher = blake3::Hasher::new();
-    let mut add = |bytes: &[u8]| {
-        hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
-    };
-    add(&serde_json::to_vec(&header)?);
-    let mut arrays: Vec<(&str, &[u8])> = arrays.collect();
-    arrays.sort_unstable();
-    for (name, bytes) in arrays {
-        add(name.as_bytes());
-        add(bytes);
+impl Header {
+    /// Its JSON without the checksum.
+    fn unsealed(&self, path: &Path) -> Result<Vec<u8>> {
+        let header = Header { checksum: String::new(), ..self.clone() };
+        serde_json::to_vec(&header).map_err(|e| file_error(path, &e))
     }
-    Ok(hasher.finalize().to_hex().to_string())
 }
 
 fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> String {
@@ -116,32 +103,23 @@ impl GpClassifier {
         ];
         arrays.extend(knowledge_arrays(&model.by));
         let named = arrays.iter().map(|(name, _, _, bytes)| (*name, bytes.as_slice()));
-        header.checksum = checksum(&header, named).map_err(|e| file_error(path, &e))?;
+        header.checksum = checksum(&header.unsealed(path)?, named);
         let json = serde_json::to_string(&header).map_err(|e| file_error(path, &e))?;
-        let views = arrays
-            .iter()
-            .map(|(name, dtype, shape, bytes)| Ok((*name, TensorView::new(*dtype, shape.clone(), bytes)?)))
-            .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
-            .map_err(|e| file_error(path, &e))?;
-        serialize(views, Some(HashMap::from([(KEY.to_owned(), json)]))).map_err(|e| file_error(path, &e))
+        packed(&arrays, HashMap::from([(KEY.to_owned(), json)]), path)
     }
 
     /// Reads a classifier written by [`GpClassifier::save`]. Everything is checked as in `fit`.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let about = std::fs::metadata(path).map_err(|e| file_error(path, &e))?;
-        if !about.is_file() || about.len() > MOST_BYTES {
-            return Err(file_error(path, &format!("must be a regular file of at most {MOST_BYTES} bytes")));
-        }
-        let bytes = std::fs::read(path).map_err(|e| file_error(path, &e))?;
+        let bytes = file::read(path)?;
         Self::from_bytes(&bytes, path)
     }
 
     /// Reads what [`GpClassifier::to_bytes`] gave; `path` only names it in errors.
     pub fn from_bytes(bytes: &[u8], path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| file_error(path, &e))?;
-        let json = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
+        let entries = file::entries(bytes, path)?;
+        let json = entries.get(KEY);
         let json = json.ok_or_else(|| file_error(path, &"is a safetensors file, but holds no classifier"))?;
         let mut value: serde_json::Value = serde_json::from_str(json).map_err(|e| file_error(path, &e))?;
         let sealed = value["version"].as_u64() != Some(1);
@@ -161,29 +139,12 @@ impl GpClassifier {
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| file_error(path, &e))?;
         let named: Vec<(String, TensorView<'_>)> = tensors.tensors();
         let arrays = named.iter().map(|(name, view)| (name.as_str(), view.data()));
-        if sealed && checksum(&header, arrays).map_err(|e| file_error(path, &e))? != header.checksum {
+        if sealed && checksum(&header.unsealed(path)?, arrays) != header.checksum {
             return Err(file_error(path, &"is damaged: the checksum does not fit"));
         }
         let read = Reader { path, tensors };
         Ok(GpClassifier { unsealed: !sealed, ..read.classifier(header)? })
     }
-}
-
-/// Writes beside the place, brings it to the disk and moves it there: after a crash the file is the old one or the new one.
-fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    static DRAFTS: AtomicUsize = AtomicUsize::new(0);
-    let draft = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    let draft = path.with_added_extension(format!("{}-{draft}.siskin-writing", std::process::id()));
-    let write = || {
-        let mut file = std::fs::File::create_new(&draft)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&draft, path)
-    };
-    write().inspect_err(|_| {
-        // What went wrong is told; a draft that cannot be removed either changes nothing.
-        let _ = std::fs::remove_file(&draft);
-    })
 }
 
 /// In version 1 the fields of the kernel stood among the others.
@@ -202,11 +163,6 @@ fn from_version_1(mut header: serde_json::Value) -> serde_json::Value {
     );
     fields.insert("version".into(), 2.into());
     header
-}
-
-struct Reader<'a> {
-    path: &'a Path,
-    tensors: SafeTensors<'a>,
 }
 
 impl Reader<'_> {
@@ -253,7 +209,7 @@ impl Reader<'_> {
         hyper.kernel.check(classes)?;
         let x = self.sized("x", y.len(), width)?;
         check_features(x.as_ref(), y.len())?;
-        let points = Points { x: &x, y: &y, classes };
+        let points = Points { x: &x, y: &y, classes, weights: None };
         let adapted = if settings.likelihood == Likelihood::LogisticSoftmax {
             let sites = Sites {
                 b: self.sized("sites.b", y.len(), classes)?,
@@ -269,17 +225,14 @@ impl Reader<'_> {
     fn inducing(&self, hyper: &Hyper, width: usize) -> Result<Knowledge> {
         let z = self.matrix("inducing.z")?;
         let z = self.sized("inducing.z", z.nrows(), width)?;
-        let one = |name: &'static str| -> Result<Mat<f32>> {
-            let none = || file_error(self.path, &format!("array `{name}` is empty"));
-            self.narrow(name)?.into_iter().next().ok_or_else(none)
-        };
-        let mean = one("inducing.mean")?;
+        let mean = self.one("inducing.mean")?;
         let classes = mean.ncols();
         if classes < 2 {
             return Err(Error::OneClass);
         }
         hyper.kernel.check(classes)?;
-        let narrow = Narrow { factors: self.narrow("inducing.factors")?, others: one("inducing.variances")? };
+        let narrow =
+            Narrow { factors: self.narrow("inducing.factors")?, others: self.one("inducing.variances")? };
         let inducing = Inducing::from_parts(z, hyper.prior(classes), mean, narrow)?;
         let y = self.labels("held.y")?;
         if let Some((row, &label)) = y.iter().enumerate().find(|&(_, &label)| label >= classes) {
@@ -290,105 +243,4 @@ impl Reader<'_> {
         let held = HeldOut { own, log_loss: scores[0], accuracy: scores[1] };
         Ok(Knowledge::Few(Box::new(inducing), held))
     }
-
-    /// Matrices of 32-bit floats of one size.
-    fn narrow(&self, name: &'static str) -> Result<Vec<Mat<f32>>> {
-        let tensor = self.tensor(name, Dtype::F32, 3)?;
-        let (rows, cols) = (tensor.shape()[1], tensor.shape()[2]);
-        let values: Vec<f32> =
-            tensor.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-        if let Some(place) = values.iter().position(|v| !v.is_finite()) {
-            let value = f64::from(values[place]);
-            return Err(Error::NotFinite {
-                what: name,
-                row: place / cols.max(1),
-                col: place % cols.max(1),
-                value,
-            });
-        }
-        let one = |k: usize| Mat::from_fn(rows, cols, |i, j| values[(k * rows + i) * cols + j]);
-        Ok((0..tensor.shape()[0]).map(one).collect())
-    }
-
-    fn tensor(&self, name: &str, dtype: Dtype, dimensions: usize) -> Result<TensorView<'_>> {
-        let tensor = self.tensors.tensor(name).map_err(|e| file_error(self.path, &e))?;
-        if tensor.dtype() != dtype || tensor.shape().len() != dimensions {
-            let problem = format!(
-                "array `{name}` is {:?} with {} dimensions, expected {dtype:?} with {dimensions}",
-                tensor.dtype(),
-                tensor.shape().len()
-            );
-            return Err(file_error(self.path, &problem));
-        }
-        Ok(tensor)
-    }
-
-    fn matrix(&self, name: &'static str) -> Result<Mat<f64>> {
-        let tensor = self.tensor(name, Dtype::F64, 2)?;
-        let (rows, cols) = (tensor.shape()[0], tensor.shape()[1]);
-        let values: Vec<f64> = words(tensor.data()).map(f64::from_le_bytes).collect();
-        let m = Mat::from_fn(rows, cols, |i, j| values[i * cols + j]);
-        crate::task::check_matrix(name, &m, rows, cols)?;
-        Ok(m)
-    }
-
-    fn sized(&self, name: &'static str, rows: usize, cols: usize) -> Result<Mat<f64>> {
-        let m = self.matrix(name)?;
-        crate::task::check_matrix(name, &m, rows, cols)?;
-        Ok(m)
-    }
-
-    fn row(&self, name: &'static str, cols: usize) -> Result<Vec<f64>> {
-        let m = self.sized(name, 1, cols)?;
-        Ok((0..cols).map(|j| m[(0, j)]).collect())
-    }
-
-    fn labels(&self, name: &str) -> Result<Vec<usize>> {
-        let tensor = self.tensor(name, Dtype::U64, 1)?;
-        words(tensor.data())
-            .map(|bytes| {
-                usize::try_from(u64::from_le_bytes(bytes))
-                    .map_err(|_| file_error(self.path, &"a label does not fit this machine's numbers"))
-            })
-            .collect()
-    }
-}
-
-/// An array as the file has it: name, type, shape, little-endian bytes.
-type Array = (&'static str, Dtype, Vec<usize>, Vec<u8>);
-
-fn floats(name: &'static str, m: &Mat<f64>) -> Array {
-    let bytes =
-        (0..m.nrows()).flat_map(|i| (0..m.ncols()).flat_map(move |j| m[(i, j)].to_le_bytes())).collect();
-    (name, Dtype::F64, vec![m.nrows(), m.ncols()], bytes)
-}
-
-/// Matrices of 32-bit floats of one size.
-fn narrow_floats(name: &'static str, all: &[&Mat<f32>]) -> Array {
-    let (rows, cols) = all.first().map_or((0, 0), |m| (m.nrows(), m.ncols()));
-    let of = |m: &Mat<f32>| (0..rows).flat_map(|i| (0..cols).map(move |j| (i, j))).map(|at| m[at]).collect();
-    let bytes = all.iter().flat_map(|m| -> Vec<f32> { of(m) }).flat_map(f32::to_le_bytes).collect();
-    (name, Dtype::F32, vec![all.len(), rows, cols], bytes)
-}
-
-/// Whole numbers.
-fn whole(name: &'static str, values: impl ExactSizeIterator<Item = usize>) -> Array {
-    let shape = vec![values.len()];
-    (name, Dtype::U64, shape, values.flat_map(|v| (v as u64).to_le_bytes()).collect())
-}
-
-fn row(values: &[f64]) -> Mat<f64> {
-    Mat::from_fn(1, values.len(), |_, j| values[j])
-}
-
-fn words(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> + '_ {
-    bytes.chunks_exact(8).map(|chunk| {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        word
-    })
-}
-
-fn file_error(path: &Path, problem: &dyn std::fmt::Display) -> Error {
-    Error::File { path: path.display().to_string(), problem: problem.to_string() }
 }

@@ -56,7 +56,7 @@ impl Laplace {
 
     /// [`Laplace::new`] until it is cancelled.
     pub(crate) fn until(task: &Task, max_steps: usize, cancelled: &AtomicBool) -> Result<Self> {
-        let Standard { k, y, a } = task.standardise();
+        let Standard { k, y, a, .. } = task.standardise();
         let (n, classes) = (y.len(), k.len());
         let mut x = a.clone();
         let mut alpha = Mat::zeros(n, classes);

@@ -14,7 +14,7 @@ use crate::linalg::sum_any_order;
 use crate::parallel::{MANY_POINTS, over_ranges};
 use crate::quadrature::{
     Resolution,
-    expected::{ExpectedLogLik, expected_log_lik},
+    expected::{ExpectedLogLik, expected_log_lik, weighted_log_lik},
 };
 use crate::{Error, Result, Standard};
 
@@ -120,7 +120,7 @@ impl State {
         let blocks = blocks.into_iter().flatten().collect::<Result<Vec<_>>>()?;
         let mu = Mat::from_fn(n, classes, |i, c| blocks[c].mu[i]);
         let v = Mat::from_fn(n, classes, |i, c| blocks[c].v[i].max(0.0));
-        let fit = expected_log_lik(mu.as_ref(), v.as_ref(), task.y, resolution)?;
+        let fit = weighted_log_lik((mu.as_ref(), v.as_ref()), task.y, task.weights, resolution)?;
         let kl = sum_any_order(&mut blocks.iter().map(|block| block.kl).collect::<Vec<_>>());
         let bound = fit.value - kl;
         Ok(State { sites, blocks, mu, v, kl, bound, fit, resolution })
@@ -147,14 +147,15 @@ impl State {
         let (n, classes) = (task.points(), task.classes());
         let sites = Sites::none(n, classes);
         let (mu, v) = (task.a.clone(), Mat::from_fn(n, classes, |i, c| task.k[c][(i, i)]));
-        let fit = expected_log_lik(mu.as_ref(), v.as_ref(), task.y, resolution)?;
+        let fit = weighted_log_lik((mu.as_ref(), v.as_ref()), task.y, task.weights, resolution)?;
         Ok(State { sites, blocks: Vec::new(), mu, v, kl: 0.0, bound: fit.value, fit, resolution })
     }
 
     /// The same q(F) with better integrals.
     fn refine(&mut self, task: &Standard<'_>, resolution: Resolution) -> Result<()> {
         if self.resolution != resolution {
-            self.fit = expected_log_lik(self.mu.as_ref(), self.v.as_ref(), task.y, resolution)?;
+            let at = (self.mu.as_ref(), self.v.as_ref());
+            self.fit = weighted_log_lik(at, task.y, task.weights, resolution)?;
             self.bound = self.fit.value - self.kl;
             self.resolution = resolution;
         }

@@ -1,7 +1,7 @@
 //! From cotangents of kernel values to those of features and raw parameters.
 
-use super::gram::{Pairs, Set};
-use super::{Gram, Kernel, softplus_slope};
+use super::gram::{Pairs, Set, products};
+use super::{Beside, Gram, Kernel, softplus_slope};
 use crate::linalg::{inner, sum_any_order};
 use faer::{Mat, Scale};
 use std::cmp::Ordering;
@@ -44,15 +44,22 @@ impl Gram<'_> {
         gradient: &mut KernelGradient,
     ) {
         for (index, (set, bar)) in self.sets.iter().zip(self.pull_scales(kbar, gradient)).enumerate() {
+            let linear = self.linear_bar(set, &bar);
             let prebar = self.pull_form(set, index, bar, gradient);
+            let pull_points = |zbar: &mut Mat<f64>, z2bar: &mut Mat<f64>| {
+                self.pull_points(set, (&prebar, self.kernel.form.is_stationary()), zbar, z2bar);
+                if let Some(bar) = &linear {
+                    self.pull_points(set, (bar, false), zbar, z2bar);
+                }
+            };
             if set.lengths.is_empty() {
-                self.pull_points(set, &prebar, zbar, z2bar);
+                pull_points(zbar, z2bar);
                 continue;
             }
             // The form saw z / lengths.
             let mut seen = [&*zbar, &*z2bar].map(|bar| Mat::zeros(bar.nrows(), bar.ncols()));
             let [seen1, seen2] = &mut seen;
-            self.pull_points(set, &prebar, seen1, seen2);
+            pull_points(seen1, seen2);
             for (x, seen, bar) in [(self.x, &seen[0], &mut *zbar), (self.x2, &seen[1], &mut *z2bar)] {
                 let raw_bar = part_mut(&mut gradient.raw_lengths, set.lengths.len(), index);
                 let raw = part(&self.kernel.raw_lengths, set.lengths.len(), index);
@@ -108,6 +115,7 @@ impl Gram<'_> {
         gradient: &mut KernelGradient,
     ) -> Mat<f64> {
         let mut shape_bar = vec![0.0; set.shape.len()];
+        self.pull_beside(set, &bar, &mut shape_bar);
         for j in 0..bar.ncols() {
             let (pre, value) = (set.pre.col_as_slice(j), set.value.col_as_slice(j));
             self.kernel.form.pull(pre, value, bar.col_as_slice_mut(j), &set.shape, &mut shape_bar);
@@ -120,11 +128,39 @@ impl Gram<'_> {
         bar
     }
 
-    /// From the cotangents of the statistics, those of the points as the form sees them.
-    fn pull_points(&self, set: &Set, prebar: &Mat<f64>, zbar: &mut Mat<f64>, z2bar: &mut Mat<f64>) {
+    /// The cotangents of the inner products of a linear part, from those of the values.
+    fn linear_bar(&self, set: &Set, bar: &Mat<f64>) -> Option<Mat<f64>> {
+        self.kernel.form.beside().linear.map(|place| bar * Scale(set.shape[place]))
+    }
+
+    /// Adds to the cotangents of the variances of a linear and a white part.
+    fn pull_beside(&self, set: &Set, bar: &Mat<f64>, shape_bar: &mut [f64]) {
+        let Beside { linear, white } = self.kernel.form.beside();
+        if let Some(place) = linear {
+            let (z, z2) = (self.x.over(&set.lengths), self.x2.over(&set.lengths));
+            shape_bar[place] += inner(bar, &products(&z, &z2, self.pairs));
+        }
+        if let Some(place) = white {
+            shape_bar[place] += match self.pairs {
+                Pairs::Within => (0..bar.ncols()).map(|i| bar[(i, i)]).sum(),
+                Pairs::Own => bar.col_as_slice(0).iter().sum::<f64>(),
+                Pairs::Between => 0.0,
+            };
+        }
+    }
+
+    /// From the cotangents of the statistics (squared distances if it `is_stationary`, else products), those of the points as the form
+    /// sees them.
+    fn pull_points(
+        &self,
+        set: &Set,
+        (prebar, is_stationary): (&Mat<f64>, bool),
+        zbar: &mut Mat<f64>,
+        z2bar: &mut Mat<f64>,
+    ) {
         let (z, z2) = (self.x.over(&set.lengths), self.x2.over(&set.lengths));
         let sum = |column: &[f64]| column.iter().sum::<f64>();
-        match (self.pairs, self.kernel.form.is_stationary()) {
+        match (self.pairs, is_stationary) {
             (Pairs::Own, true) => {}
             (Pairs::Own, false) => (0..z.ncols()).for_each(|i| add_column(zbar, &z, i, prebar[(i, 0)])),
             (Pairs::Within, true) => {

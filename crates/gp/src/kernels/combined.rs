@@ -1,12 +1,17 @@
 //! Sums and products of forms: `rbf+rational-quadratic`, `linear+poly2`, `rbf*matern52+constant`.
 //!
 //! The parts must see the same of two points: all their distance, or all their product. Every part of a sum but the first has a variance,
-//! its first shape.
+//! its first shape. To a sum of functions of the distance a part `linear` and a part `white` may be added: `rbf+linear+white`; they come last.
 
 use super::form::MOST_SHAPES;
-use super::{AnyForm, Form, Statistic};
+use super::{AnyForm, Beside, Form, Statistic};
 
-pub(super) const NAMES: &[&str] = &["rbf+rational-quadratic", "rbf*matern52", "linear+constant"];
+pub(super) const NAMES: &[&str] =
+    &["rbf+rational-quadratic", "rbf*matern52", "linear+constant", "rbf+linear", "rbf+white", "rbf+linear+white"];
+
+/// The names of the parts that are no function of the distance.
+const LINEAR: &str = "linear";
+const WHITE: &str = "white";
 
 pub(super) fn named(name: &str) -> Option<AnyForm> {
     let (sign, product) = match (name.contains('+'), name.contains('*')) {
@@ -14,8 +19,16 @@ pub(super) fn named(name: &str) -> Option<AnyForm> {
         (false, true) => ('*', true),
         (false, false) => return None,
     };
-    let parts = name.split(sign).map(AnyForm::named).collect::<Option<Vec<_>>>()?;
-    Combined::new(parts, product).map(Into::into)
+    let mut names: Vec<&str> = name.split(sign).collect();
+    let white = names.iter().filter(|name| **name == WHITE).count();
+    names.retain(|name| *name != WHITE);
+    let mut parts = names.into_iter().map(AnyForm::named).collect::<Option<Vec<_>>>()?;
+    let linear = parts.iter().filter(|part| part.name() == LINEAR).count();
+    if product || white > 1 || linear > 1 || !parts.iter().any(|part| part.is_stationary() && part.name() != "constant") {
+        return if white == 0 { Combined::new(parts, product).map(Into::into) } else { None };
+    }
+    parts.retain(|part| part.name() != LINEAR);
+    Combined::beside(parts, linear == 1, white == 1).map(Into::into)
 }
 
 /// A sum or a product of forms.
@@ -25,9 +38,37 @@ pub struct Combined {
     product: bool,
     statistic: Statistic,
     shapes: Vec<&'static str>,
+    beside: Beside,
 }
 
 impl Combined {
+    /// A sum of functions of the distance with a linear part, a white part, or both; `None` where there is nothing to add or too much.
+    fn beside(parts: Vec<AnyForm>, linear: bool, white: bool) -> Option<Combined> {
+        let mut sum = match parts.len() {
+            1 => Combined {
+                shapes: parts[0].shapes().to_vec(),
+                parts,
+                product: false,
+                statistic: Statistic::SquaredDistance,
+                beside: Beside::default(),
+            },
+            _ => Combined::new(parts, false)?,
+        };
+        if !linear && !white {
+            return (sum.parts.len() > 1).then_some(sum);
+        }
+        let mut add = |wanted: bool, name: &'static str| {
+            wanted.then(|| {
+                sum.shapes.push(name);
+                sum.shapes.len() - 1
+            })
+        };
+        let linear = add(linear, "variance of the linear part");
+        let white = add(white, "variance of the white part");
+        sum.beside = Beside { linear, white };
+        (sum.shapes.len() <= MOST_SHAPES).then_some(sum)
+    }
+
     /// The sum or the product of two forms or more; `None` if they do not fit together or have more than eight shapes.
     pub fn new(parts: Vec<AnyForm>, product: bool) -> Option<Combined> {
         let of_points: Vec<&AnyForm> = parts.iter().filter(|part| part.name() != "constant").collect();
@@ -42,7 +83,7 @@ impl Combined {
         }
         let statistic = first.statistic();
         (parts.len() > 1 && of_points.iter().all(alike) && shapes.len() <= MOST_SHAPES)
-            .then_some(Combined { parts, product, statistic, shapes })
+            .then_some(Combined { parts, product, statistic, shapes, beside: Beside::default() })
     }
 
     /// Of each part its variance, if it has one, and its own shapes.
@@ -60,7 +101,17 @@ impl Combined {
 impl Form for Combined {
     fn name(&self) -> String {
         let names: Vec<String> = self.parts.iter().map(|part| part.name()).collect();
-        names.join(if self.product { "*" } else { "+" })
+        let mut name = names.join(if self.product { "*" } else { "+" });
+        for (part, place) in [(LINEAR, self.beside.linear), (WHITE, self.beside.white)] {
+            if place.is_some() {
+                name = format!("{name}+{part}");
+            }
+        }
+        name
+    }
+
+    fn beside(&self) -> Beside {
+        self.beside
     }
 
     fn statistic(&self) -> Statistic {
@@ -78,6 +129,8 @@ impl Form for Combined {
 
     fn slopes(&self, s: f64, _: f64, shape: &[f64], by_shape: &mut [f64]) -> f64 {
         let values: Vec<f64> = self.split(shape).map(|(part, _, own)| part.value(s, own)).collect();
+        // What stands beside the statistic has its slopes elsewhere.
+        [self.beside.linear, self.beside.white].into_iter().flatten().for_each(|place| by_shape[place] = 0.0);
         let (mut slope, mut place) = (0.0, 0);
         for (i, (part, variance, own)) in self.split(shape).enumerate() {
             // What the part is multiplied by.
@@ -107,7 +160,12 @@ mod tests {
         for name in ["rbf+rational-quadratic", "rbf*matern52+constant", "linear+poly2", "constant+rbf", "cosine*arc-cosine"] {
             assert_eq!(AnyForm::named(name).map(|form| form.name()).as_deref(), Some(name));
         }
-        for name in ["rbf+linear", "rbf+", "+", "rbf*nothing", "cosine+linear", "constant+constant", "two-scale+two-scale+rbf"] {
+        for name in ["rbf+linear", "rbf*matern52+linear+white", "matern52+white", "rbf+two-scale+linear"] {
+            assert_eq!(AnyForm::named(name).map(|form| form.name()).as_deref(), Some(name));
+        }
+        // The parts that are no function of the distance come last.
+        assert_eq!(AnyForm::named("white+linear+rbf").unwrap().name(), "rbf+linear+white");
+        for name in ["rbf*linear", "rbf*white", "linear+white", "white", "white+white+rbf", "rbf+linear+linear", "rbf+", "+", "rbf*nothing", "cosine+linear", "constant+constant", "two-scale+two-scale+rbf"] {
             assert!(AnyForm::named(name).is_none(), "{name}");
         }
     }

@@ -16,6 +16,15 @@ pub enum Statistic {
     SquaredDistance,
 }
 
+/// Parts of a sum that are no function of the squared distance, by the place of their variance among the shapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Beside {
+    /// `variance <x, x'>`.
+    pub linear: Option<usize>,
+    /// `variance` for a point with itself, 0 for any two: noise of the latent function.
+    pub white: Option<usize>,
+}
+
 /// The form of a kernel before its output scale: one file of this folder for each.
 ///
 /// Its shape parameters (lengthscales, offsets, ...) are positive; any number of them. [`crate::kernels::Kernel`] stores them, one
@@ -30,6 +39,11 @@ pub trait Form: Debug + Send + Sync {
     /// The names of the shape parameters, in the order in which they come; none unless the form says so.
     fn shapes(&self) -> &[&'static str] {
         &[]
+    }
+
+    /// What the kernel has beside a function of the statistic.
+    fn beside(&self) -> Beside {
+        Beside::default()
     }
 
     /// `k(s)` for the statistic `s` of two points.

@@ -76,7 +76,8 @@ impl Kernel {
     }
 
     /// The values of all pairs of two sets of points before the output scale, [N, M], by matrix products: for many points. Squared
-    /// distances have an error of some 1e-16 |x|^2 so. An error for a kernel that is not the same for all classes.
+    /// distances have an error of some 1e-16 |x|^2 so. A white part is left out, for a point with itself too: inducing points know nothing of
+    /// the noise of points. An error for a kernel that is not the same for all classes.
     pub(crate) fn by_products(&self, x: &KernelFeatures, x2: &KernelFeatures) -> Result<Mat<f64>> {
         if self.sets(x.dim())? > 1 {
             return Err(Error::PerClassKernel);
@@ -85,15 +86,20 @@ impl Kernel {
         let (shape, lengths) = (part(&self.raw_shape), part(&self.raw_lengths));
         let (z, z2) = (x.over(&lengths), x2.over(&lengths));
         let mut value = crate::linalg::product(z.transpose(), z2.as_ref().as_ref());
+        let linear = self.form.beside().linear.map(|place| shape[place]);
         let square = |z: &Mat<f64>, i: usize| z.col_as_slice(i).iter().map(|v| v * v).sum::<f64>();
         let squares: Vec<f64> = (0..z.ncols()).map(|i| square(&z, i)).collect();
         for j in 0..value.ncols() {
             let column = value.col_as_slice_mut(j);
+            let product = linear.map(|variance| column.iter().map(|p| variance * p).collect::<Vec<f64>>());
             if self.form.is_stationary() {
                 let own = square(&z2, j);
                 column.iter_mut().zip(&squares).for_each(|(p, s)| *p = (s + own - 2.0 * *p).max(0.0));
             }
             self.form.values(column, &shape);
+            if let Some(product) = product {
+                column.iter_mut().zip(product).for_each(|(k, product)| *k += product);
+            }
         }
         Ok(value)
     }
@@ -134,20 +140,37 @@ impl Kernel {
         let product = !self.form.is_stationary();
         let pre = match (pairs, product) {
             (Pairs::Within, _) => within(&z, product),
-            (Pairs::Between, true) => z.transpose() * &*z2,
+            (Pairs::Between | Pairs::Own, true) => products(&z, &z2, pairs),
             (Pairs::Between, false) => Mat::from_fn(x.points(), x2.points(), |i, j| {
                 squared_distance(z.col_as_slice(i), z2.col_as_slice(j))
             }),
-            (Pairs::Own, true) => {
-                Mat::from_fn(x.points(), 1, |i, _| z.col_as_slice(i).iter().map(|v| v * v).sum())
-            }
             (Pairs::Own, false) => Mat::zeros(x.points(), 1),
         };
         let mut value = pre.clone();
         for j in 0..value.ncols() {
             self.form.values(value.col_as_slice_mut(j), &shape);
         }
+        let beside = self.form.beside();
+        if let Some(place) = beside.linear {
+            value += products(&z, &z2, pairs) * Scale(shape[place]);
+        }
+        if let Some(place) = beside.white {
+            match pairs {
+                Pairs::Within => (0..value.ncols()).for_each(|i| value[(i, i)] += shape[place]),
+                Pairs::Own => value.col_as_slice_mut(0).iter_mut().for_each(|value| *value += shape[place]),
+                Pairs::Between => {}
+            }
+        }
         Set { shape, lengths, pre, value }
+    }
+}
+
+/// The inner products of the pairs.
+pub(super) fn products(z: &Mat<f64>, z2: &Mat<f64>, pairs: Pairs) -> Mat<f64> {
+    match pairs {
+        Pairs::Within => within(z, true),
+        Pairs::Between => z.transpose() * z2,
+        Pairs::Own => Mat::from_fn(z.ncols(), 1, |i, _| z.col_as_slice(i).iter().map(|v| v * v).sum()),
     }
 }
 

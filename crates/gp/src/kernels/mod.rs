@@ -18,7 +18,7 @@ mod tests;
 
 pub use adjoint::KernelGradient;
 pub use features::KernelFeatures;
-pub use form::{AnyForm, Form, Statistic};
+pub use form::{AnyForm, Beside, Form, Statistic};
 pub use gram::Gram;
 pub use parameter::{inverse_softplus, softplus, softplus_slope};
 

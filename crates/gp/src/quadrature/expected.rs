@@ -29,8 +29,21 @@ pub fn expected_log_lik(
     y: &[usize],
     resolution: Resolution,
 ) -> Result<ExpectedLogLik> {
+    weighted_log_lik((mu, v), y, None, resolution)
+}
+
+/// [`expected_log_lik`] where point n counts `weights[n]` times; once if there are none.
+pub(crate) fn weighted_log_lik(
+    (mu, v): (MatRef<'_, f64>, MatRef<'_, f64>),
+    y: &[usize],
+    weights: Option<&[f64]>,
+    resolution: Resolution,
+) -> Result<ExpectedLogLik> {
     let (n, classes) = (mu.nrows(), mu.ncols());
     check(mu, v, y)?;
+    if let Some(weights) = weights.filter(|weights| weights.len() != n) {
+        return Err(Error::Shape { what: "weights", expected: n, got: weights.len() });
+    }
     let rule = resolution.bound_rule();
     // Of each point: the value, then the derivatives in means and variances.
     let points = |range: Range<usize>| -> Result<Vec<f64>> {
@@ -56,9 +69,10 @@ pub fn expected_log_lik(
     let mut i = 0;
     for part in over_ranges(n, LEAST, points) {
         for row in part?.chunks_exact(1 + 2 * classes) {
-            value += row[0];
+            let weight = weights.map_or(1.0, |weights| weights[i]);
+            value += weight * row[0];
             for c in 0..classes {
-                (dmu[(i, c)], dv[(i, c)]) = (row[1 + c], row[1 + classes + c]);
+                (dmu[(i, c)], dv[(i, c)]) = (weight * row[1 + c], weight * row[1 + classes + c]);
             }
             i += 1;
         }

@@ -130,27 +130,33 @@ impl PointLikelihood {
         PointLikelihood { by, rule, log_z, lumped: Lumped::default(), tilted: Tilted::default() }
     }
 
-    /// `E log sigma(x_y) - E log Z` for independent x_c ~ N(`mu[c]`, `v[c]`); its derivatives are written to `dmu` and `dv`.
+    /// `sum_(y in drawn) ( E log sigma(x_y) - E log Z )` for independent x_c ~ N(`mu[c]`, `v[c]`); its derivatives are written to `dmu`
+    /// and `dv`. `drawn` is one class, or each class of a label set once.
     pub(crate) fn eval(
         &mut self,
         at: (&[f64], &[f64]),
-        y: usize,
+        drawn: &[usize],
         (dmu, dv): (&mut [f64], &mut [f64]),
     ) -> Result<f64> {
-        let (mu, v) = at;
+        let ((mu, v), draws) = (at, drawn.len() as f64);
         let e_log_z = match self.by {
             Integrals::Quadrature => self.lumped.log_z(&mut self.log_z, at, (&mut *dmu, &mut *dv))?,
             Integrals::Tilted => self.tilted.eval(at, (&mut *dmu, &mut *dv)),
         };
-        dmu.iter_mut().chain(dv.iter_mut()).for_each(|slope| *slope = -*slope);
-        if self.by == Integrals::Tilted {
-            dmu[y] += 1.0;
-            return Ok(mu[y] - e_log_z);
+        dmu.iter_mut().chain(dv.iter_mut()).for_each(|slope| *slope *= -draws);
+        let mut value = -draws * e_log_z;
+        for &y in drawn {
+            if self.by == Integrals::Tilted {
+                dmu[y] += 1.0;
+                value += mu[y];
+                continue;
+            }
+            let e_log_sigma = trapezoid(mu[y], v[y], &self.rule);
+            dmu[y] += e_log_sigma.dmu;
+            dv[y] += e_log_sigma.dv;
+            value += e_log_sigma.value;
         }
-        let e_log_sigma = trapezoid(mu[y], v[y], &self.rule);
-        dmu[y] += e_log_sigma.dmu;
-        dv[y] += e_log_sigma.dv;
-        Ok(e_log_sigma.value - e_log_z)
+        Ok(value)
     }
 }
 

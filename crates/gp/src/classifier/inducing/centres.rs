@@ -74,7 +74,7 @@ mod tests {
         let x = Mat::from_fn(200, 2, |i, j| corner(i)[j] + ((i * 7 + j * 3) as f64).sin());
         let y: Vec<usize> = (0..200).map(|i| i % 2).collect();
         let order: Vec<usize> = (0..200).collect();
-        let found = centres(Points { x: &x, y: &y, classes: 2 }, &order, 12);
+        let found = centres(Points { x: &x, y: &y, classes: 2, weights: None }, &order, 12);
         assert_eq!((found.nrows(), found.ncols()), (12, 2));
         for clump in 0..4 {
             let near = |c: usize| (0..2).all(|j| (found[(c, j)] - corner(clump)[j]).abs() < 1.5);

@@ -14,7 +14,6 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 
-use super::learn::Points;
 use crate::hyper::{Hyper, Prior};
 use crate::kernels::Kernel;
 use crate::parallel::over_ranges;
@@ -26,8 +25,8 @@ use basis::{Basis, telling};
 pub(super) use centres::centres;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
-pub(super) use rows::Narrow;
-use rows::{BLOCK, Labelled, Rows, narrow};
+use rows::{BLOCK, Rows, narrow};
+pub(super) use rows::{Drawn, Labelled, Narrow};
 pub(super) use sizes::Sizes;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -51,9 +50,8 @@ pub(super) struct Inducing {
 /// A fit to be done.
 pub(super) struct Job<'a> {
     /// The points, in an order that does not depend on how they came.
-    pub(super) points: Points<'a>,
-    /// Of each point.
-    pub(super) weights: Option<&'a [f64]>,
+    pub(super) points: Labelled<'a>,
+    pub(super) classes: usize,
     /// Candidates for inducing points, [M, D].
     pub(super) z: &'a Mat<f64>,
     pub(super) hyper: &'a Hyper,
@@ -82,14 +80,13 @@ impl Job<'_> {
     /// Climbs the bound, from where another fit ended if that has the same inducing points and the same kernel but for its scale.
     pub(super) fn run(&self, from: Option<&Done>) -> Result<Done> {
         let Hyper { kernel, mean, tau } = self.hyper;
-        let prior = self.hyper.prior(self.points.classes);
+        let prior = self.hyper.prior(self.classes);
         let order = telling(kernel, self.z.as_ref())?;
         let z = Mat::from_fn(order.len(), self.z.ncols(), |i, j| self.z[(order[i], j)]);
         let basis = Basis::new(kernel, z.as_ref())?;
-        let unit: Vec<f64> = (0..self.points.classes).map(|c| kernel.scale(c).sqrt() / tau).collect();
-        let labelled = Labelled { x: self.points.x.as_ref(), y: self.points.y, weights: self.weights };
+        let unit: Vec<f64> = (0..self.classes).map(|c| kernel.scale(c).sqrt() / tau).collect();
         let how = (self.leading, self.integrals(&unit)?);
-        let rows = Rows::new(&basis, labelled, (unit.clone(), mean / tau), how, self.cancelled)?;
+        let rows = Rows::new(&basis, self.points, (unit.clone(), mean / tau), how, self.cancelled)?;
         let start = match from.filter(|from| from.z == z && same_but_scale(from.basis.kernel(), kernel)) {
             Some(from) if from.weights.covariances[0].factor.nrows() == rows.sizes().0 => {
                 from.weights_at(&rows)?
@@ -98,7 +95,7 @@ impl Job<'_> {
         };
         let found = ascend(&rows, start, self.rest, self.on_round)?;
         let (weights, bound, converged) = (found.weights, found.bound, found.converged);
-        Ok(Done { z, prior, basis, weights, unit, rows: self.points.y.len(), bound, converged })
+        Ok(Done { z, prior, basis, weights, unit, rows: self.points.drawn.points(), bound, converged })
     }
 }
 

@@ -22,8 +22,31 @@ struct Block {
     /// Their squares beyond the leading ones, [B, M - R].
     squares: Mat<f32>,
     rest: Vec<f64>,
-    y: Vec<usize>,
+    drawn: Vec<Vec<usize>>,
     weight: Vec<f64>,
+}
+
+/// What is known of each point: its class, or the classes of its label set, each drawn once from the likelihood.
+#[derive(Clone, Copy)]
+pub(in super::super) enum Drawn<'a> {
+    One(&'a [usize]),
+    Sets(&'a [Vec<usize>]),
+}
+
+impl Drawn<'_> {
+    pub(super) fn points(&self) -> usize {
+        match self {
+            Drawn::One(y) => y.len(),
+            Drawn::Sets(sets) => sets.len(),
+        }
+    }
+
+    fn of(&self, points: std::ops::Range<usize>) -> Vec<Vec<usize>> {
+        match self {
+            Drawn::One(y) => y[points].iter().map(|&y| vec![y]).collect(),
+            Drawn::Sets(sets) => sets[points].to_vec(),
+        }
+    }
 }
 
 /// Labelled points, and the prior of their latent functions in units of x = f / tau.
@@ -49,12 +72,12 @@ pub(super) struct Likelihood {
     by_variance: Vec<Mat<f64>>,
 }
 
-/// Labelled points `x` [N, D] with labels `y` and weights (1 if there are none).
+/// Labelled points `x` [N, D] with what is known of them and weights (1 if there are none).
 #[derive(Clone, Copy)]
-pub(super) struct Labelled<'a> {
-    pub(super) x: MatRef<'a, f64>,
-    pub(super) y: &'a [usize],
-    pub(super) weights: Option<&'a [f64]>,
+pub(in super::super) struct Labelled<'a> {
+    pub(in super::super) x: MatRef<'a, f64>,
+    pub(in super::super) drawn: Drawn<'a>,
+    pub(in super::super) weights: Option<&'a [f64]>,
 }
 
 impl<'a> Rows<'a> {
@@ -66,7 +89,7 @@ impl<'a> Rows<'a> {
         (leading, integrals): (usize, Integrals),
         cancelled: &'a AtomicBool,
     ) -> Result<Self> {
-        let (n, features) = (points.y.len(), basis.len());
+        let (n, features) = (points.drawn.points(), basis.len());
         let leading = leading.min(features);
         let block = |b: usize| -> Result<Block> {
             go_on(cancelled)?;
@@ -74,10 +97,10 @@ impl<'a> Rows<'a> {
             let at = basis.at(points.x.subrows(first, count))?;
             let phi = Mat::from_fn(count, features, |i, j| at.phi[(i, j)] as f32);
             let squares = Mat::from_fn(count, features - leading, |i, j| phi[(i, leading + j)].powi(2));
-            let y = points.y[first..first + count].to_vec();
+            let drawn = points.drawn.of(first..first + count);
             let weight =
                 points.weights.map_or_else(|| vec![1.0; count], |w| w[first..first + count].to_vec());
-            Ok(Block { phi, squares, rest: at.rest, y, weight })
+            Ok(Block { phi, squares, rest: at.rest, drawn, weight })
         };
         let blocks = over_ranges(n.div_ceil(BLOCK), 1, |range| range.map(block).collect::<Vec<_>>());
         let blocks = blocks.into_iter().flatten().collect::<Result<Vec<_>>>()?;
@@ -115,7 +138,7 @@ impl<'a> Rows<'a> {
         let of_block = |b: usize| -> Result<(f64, Mat<f32>, Mat<f64>)> {
             go_on(self.cancelled)?;
             let (block, v) = (&self.blocks[b], &v[b]);
-            let count = block.y.len();
+            let count = block.drawn.len();
             let mut along = Mat::<f32>::zeros(count, classes);
             matmul(along.as_mut(), Accum::Replace, block.phi.as_ref(), m32.as_ref(), 1.0, Par::Seq);
             let mut rule = PointLikelihood::new(self.integrals);
@@ -127,7 +150,7 @@ impl<'a> Rows<'a> {
                     mu[c] = self.mean + self.unit[c] * f64::from(along[(i, c)]);
                     var[c] = v[(i, c)];
                 }
-                let one = rule.eval((&mu, &var), block.y[i], (&mut dmu, &mut dv))?;
+                let one = rule.eval((&mu, &var), &block.drawn[i], (&mut dmu, &mut dv))?;
                 value += block.weight[i] * one;
                 for c in 0..classes {
                     along[(i, c)] = (block.weight[i] * self.unit[c] * dmu[c]) as f32;

@@ -250,7 +250,7 @@ mod tests {
                     let kernel = if per_class { kernel.scale_per_class(3) } else { kernel };
                     let parameters = Parameters::new(&settings, kernel);
                     let u: Vec<f64> = (0..parameters.values().len()).map(|i| 0.3 - 0.2 * i as f64).collect();
-                    let points = Points { x: &x, y: &y, classes: 3 };
+                    let points = Points { x: &x, y: &y, classes: 3, weights: None };
                     let problem = Problem { settings: &settings, parameters, points, memory: RefCell::default() };
                     for i in 0..u.len() {
                         let at = |h: f64| {
@@ -283,7 +283,7 @@ mod tests {
             let new = || Problem {
                 settings: &settings,
                 parameters: Parameters::new(&settings, Kernel::new(Rbf)),
-                points: Points { x: &x, y: &y, classes: 3 },
+                points: Points { x: &x, y: &y, classes: 3, weights: None },
                 memory: RefCell::default(),
             };
             let (here, there) = ([0.2, -0.3, 0.1], [2.5, 1.5, -2.0]);

@@ -65,7 +65,7 @@ mod tests {
     fn folds_of(y: &[usize], most: usize) -> Vec<Fold> {
         let x = Mat::from_fn(y.len(), 1, |i, _| i as f64);
         let order: Vec<usize> = (0..y.len()).collect();
-        folds(Points { x: &x, y, classes: 3 }, &order, most)
+        folds(Points { x: &x, y, classes: 3, weights: None }, &order, most)
     }
 
     #[test]

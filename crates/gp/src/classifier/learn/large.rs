@@ -4,13 +4,13 @@
 //! known; the temperature moves once more with more of them, for the more are known, the less strong the prior need be.
 
 use super::super::GpClassifier;
-use super::super::inducing::{Done, Job, Sizes, centres};
+use super::super::inducing::{Done, Drawn, Job, Labelled, Sizes, centres};
 use super::super::inference::{GAIN, ROUGH_GAIN};
 use super::folds::{Fold, one_fold};
 use super::parameters::Parameters;
 use super::search::{SIMPLER, SMALLEST, SPREADS};
 use super::starts::{Place, Starts};
-use super::{Learned, Points, search};
+use super::{Few, Learned, Points, search};
 use crate::Result;
 use crate::kernels::Kernel;
 use crate::left_out::{LeaveOneOut, leave_one_out_of};
@@ -69,8 +69,8 @@ impl Problem<'_> {
     fn value(&self, place: &Place, from: Option<&Done>) -> Result<Value> {
         let hyper = self.starts.at(place)?.hyper;
         let job = Job {
-            points: self.fold.known.points(),
-            weights: None,
+            points: labelled(&self.fold.known),
+            classes: self.fold.known.points().classes,
             z: self.z,
             hyper: &hyper,
             leading: self.leading,
@@ -83,7 +83,7 @@ impl Problem<'_> {
         let mut best: Option<(f64, HeldOut)> = None;
         let spreads: &[f64] = if self.settings.learn { &SPREADS } else { &[self.settings.spread] };
         for &spread in spreads {
-            let held = judged(&latent.clone().narrowed(spread), &self.fold.held.y)?;
+            let held = judged(&latent.clone().narrowed(spread), &self.fold.held)?;
             if best.as_ref().is_none_or(|(_, best)| held.log_loss < best.log_loss) {
                 best = Some((spread, held));
             }
@@ -94,11 +94,19 @@ impl Problem<'_> {
     }
 }
 
-fn judged(latent: &Latent, y: &[usize]) -> Result<HeldOut> {
+/// Points as fits by inducing points take them.
+fn labelled(points: &Few) -> Labelled<'_> {
+    Labelled { x: points.x.as_ref(), drawn: Drawn::One(&points.y), weights: points.weights.as_deref() }
+}
+
+fn judged(latent: &Latent, held: &Few) -> Result<HeldOut> {
+    let y = &held.y;
     let probs = latent.probs_of_many(Resolution::Fast)?;
     let own: Vec<(usize, f64)> = y.iter().enumerate().map(|(i, &c)| (c, probs[(i, c)])).collect();
     let LeaveOneOut { accuracy, .. } = leave_one_out_of(&probs, y)?;
-    let log_loss = own.iter().map(|(_, p)| -p.max(SMALLEST).ln()).sum::<f64>() / y.len() as f64;
+    let weight = |i: usize| held.weight(i);
+    let loss = own.iter().enumerate().map(|(i, (_, p))| -weight(i) * p.max(SMALLEST).ln()).sum::<f64>();
+    let log_loss = loss / (0..y.len()).map(weight).sum::<f64>();
     Ok(HeldOut { own, log_loss, accuracy })
 }
 
@@ -142,8 +150,8 @@ pub(in super::super) fn learn_large(
     let all = points.in_order(order);
     let hyper = starts.at(&walk.best.place)?.hyper;
     let job = Job {
-        points: all.points(),
-        weights: None,
+        points: labelled(&all),
+        classes: points.classes,
         z: &z,
         hyper: &hyper,
         leading,
@@ -164,6 +172,7 @@ pub(in super::super) fn learn_large(
         posterior_converged: done.converged,
         held_out: Some(walk.best.held.log_loss),
         learned_kept: true,
+        shares: Vec::new(),
         inducing: done.points(),
     };
     Ok(Large { done, learned, held: walk.best.held })

@@ -19,8 +19,11 @@ use crate::kernels::Kernel;
 use crate::{Error, Result, Support};
 use faer::Mat;
 pub(super) use large::{HeldOut, Large, learn_large};
-use parameters::{At, Parameters};
+use parameters::At;
+pub(super) use parameters::Parameters;
+pub(super) use search::SPREADS;
 use serde::{Deserialize, Serialize};
+pub(super) use starts::Starts;
 
 /// Learned hyperparameters (those of the kernel stand in the kernel).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,6 +60,9 @@ pub struct Learned {
     /// Whether the hyperparameters are those of the search. `false`: by that log-loss the start was better, and it was kept.
     #[serde(default = "yes")]
     pub learned_kept: bool,
+    /// The share of each class among the training points, by weight; files from before it was kept have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<f64>,
     /// Number of inducing points; 0 where the posterior is over all training points.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub inducing: usize,
@@ -99,6 +105,8 @@ pub(super) struct Points<'a> {
     pub(super) x: &'a Mat<f64>,
     pub(super) y: &'a [usize],
     pub(super) classes: usize,
+    /// How often each counts; once if there are none.
+    pub(super) weights: Option<&'a [f64]>,
 }
 
 /// Some of the points, in their own order.
@@ -106,18 +114,24 @@ pub(super) struct Few {
     pub(super) x: Mat<f64>,
     pub(super) y: Vec<usize>,
     classes: usize,
+    weights: Option<Vec<f64>>,
 }
 
 impl Few {
     pub(super) fn points(&self) -> Points<'_> {
-        Points { x: &self.x, y: &self.y, classes: self.classes }
+        Points { x: &self.x, y: &self.y, classes: self.classes, weights: self.weights.as_deref() }
+    }
+
+    /// How often a point counts.
+    fn weight(&self, i: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |weights| weights[i])
     }
 }
 
 impl Points<'_> {
     /// The points with their prior by some hyperparameters.
     fn support(&self, at: &At) -> Result<Support> {
-        Support::new(self.x.as_ref(), self.y, at.hyper.prior(self.classes))
+        Ok(Support::new(self.x.as_ref(), self.y, at.hyper.prior(self.classes))?.weighted(self.weights))
     }
 
     /// At most `most` points, spread over all classes and over `order`.
@@ -136,6 +150,7 @@ impl Points<'_> {
             x: Mat::from_fn(rows.len(), self.x.ncols(), |i, j| self.x[(rows[i], j)]),
             y: rows.iter().map(|&i| self.y[i]).collect(),
             classes: self.classes,
+            weights: self.weights.map(|weights| rows.iter().map(|&i| weights[i]).collect()),
         }
     }
 }
@@ -179,13 +194,14 @@ pub(super) fn learn(
         posterior_converged: false,
         held_out: found.loss,
         learned_kept: found.kept,
+        shares: Vec::new(),
         inducing: 0,
     };
     Ok((kernel, learned))
 }
 
 /// What an empty search is refused with.
-fn nothing_evaluated() -> Error {
+pub(super) fn nothing_evaluated() -> Error {
     Error::Empty { what: "evaluations of the search", needed: 1 }
 }
 

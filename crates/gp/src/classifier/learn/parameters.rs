@@ -10,14 +10,14 @@ const REACH: f64 = 6.0;
 
 /// Hyperparameters of the latent functions, and the noise of [`Likelihood::Gaussian`] (0 for the others).
 #[derive(Debug, Clone)]
-pub(super) struct At {
-    pub(super) hyper: Hyper,
+pub(in super::super) struct At {
+    pub(in super::super) hyper: Hyper,
     pub(super) noise: f64,
 }
 
 /// The hyperparameters for free numbers u, all 0 at the start.
 #[derive(Debug, Clone)]
-pub(super) struct Parameters {
+pub(in super::super) struct Parameters {
     pub(super) start: At,
     /// The noise is learned and not the temperature.
     noisy: bool,
@@ -26,7 +26,7 @@ pub(super) struct Parameters {
 }
 
 impl Parameters {
-    pub(super) fn new(settings: &GpClassifier, kernel: Kernel) -> Self {
+    pub(in super::super) fn new(settings: &GpClassifier, kernel: Kernel) -> Self {
         let noisy = settings.likelihood == Likelihood::Gaussian;
         let (tau, noise) = if noisy { (1.0, 0.1 * settings.tau * settings.tau) } else { (settings.tau, 0.0) };
         let scales = noisy || kernel.raw_scale.len() > 1;
@@ -39,9 +39,15 @@ impl Parameters {
         Self { start, ..*self }
     }
 
+    /// Whether every class has shapes of its own.
+    pub(super) fn shapes_per_class(&self) -> bool {
+        let kernel = &self.start.hyper.kernel;
+        kernel.raw_shape.len() > kernel.form.shapes().len()
+    }
+
     /// Whether there is more to learn than temperature, mean and the shapes of the kernel.
     pub(super) fn has_more(&self) -> bool {
-        self.scales || !self.start.hyper.kernel.raw_lengths.is_empty()
+        self.scales || !self.start.hyper.kernel.raw_lengths.is_empty() || self.shapes_per_class()
     }
 
     /// All that is learned, in the order mean, log temperature or log noise, log shapes, log lengths, log scales.

@@ -29,7 +29,7 @@ const RETEMPERED: usize = 3;
 /// Other spreads are tried only where the loss is less than this many times the least.
 const NEAR: f64 = 1.1;
 /// Spreads that are tried, in this order.
-pub(super) const SPREADS: [f64; 6] = [1.0, 0.7, 0.5, 0.3, 0.15, 0.05];
+pub(in super::super) const SPREADS: [f64; 6] = [1.0, 0.7, 0.5, 0.3, 0.15, 0.05];
 /// What a factor e of a shorter lengthscale costs, in nats per point times the root of the number of points held out: a fraction of the
 /// standard error of their log-loss. Rougher functions must earn it.
 pub(super) const SIMPLER: f64 = 0.2;
@@ -122,9 +122,10 @@ impl<'a> Problem<'a> {
             for (i, &y) in fold.held.y.iter().enumerate() {
                 let cost = |c: usize| -probs[(i, c)].max(SMALLEST).ln();
                 let mut costs: Vec<f64> = (0..probs.ncols()).map(cost).collect();
-                loss += costs[y];
-                any += crate::linalg::sum_any_order(&mut costs) / probs.ncols() as f64;
-                points += 1.0;
+                let weight = fold.held.weight(i);
+                loss += weight * costs[y];
+                any += weight * crate::linalg::sum_any_order(&mut costs) / probs.ncols() as f64;
+                points += weight;
             }
         }
         (loss, any) = (loss / points, any / points);

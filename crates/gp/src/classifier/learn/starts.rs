@@ -18,10 +18,10 @@ const RANGE: (f64, f64) = (0.03, 5.0);
 const LENGTHS: [f64; 2] = [0.5, 2.5];
 
 /// Where the search stands: log temperature, asinh of the mean in units of the prior deviation, log shapes.
-pub(super) type Place = Vec<f64>;
+pub(in super::super) type Place = Vec<f64>;
 
 /// The given hyperparameters, and the deviations of the latent functions they mean.
-pub(super) struct Starts<'a> {
+pub(in super::super) struct Starts<'a> {
     given: &'a Parameters,
     /// The kernel is the classifier's own choice.
     own_kernel: bool,
@@ -32,7 +32,7 @@ pub(super) struct Starts<'a> {
 }
 
 impl<'a> Starts<'a> {
-    pub(super) fn new(given: &'a Parameters, points: Points<'_>, own_kernel: bool) -> Result<Self> {
+    pub(in super::super) fn new(given: &'a Parameters, points: Points<'_>, own_kernel: bool) -> Result<Self> {
         let (kernel, classes) = (&given.start.hyper.kernel, points.classes);
         let k = kernel.within(&kernel.features(points.x.as_ref())?)?.of_classes(classes);
         let n = points.y.len() as f64;
@@ -58,7 +58,7 @@ impl<'a> Starts<'a> {
     }
 
     /// The hyperparameters at a place; what a place does not say is as given.
-    pub(super) fn at(&self, place: &Place) -> Result<At> {
+    pub(in super::super) fn at(&self, place: &Place) -> Result<At> {
         let mut at = self.given.start.clone();
         at.hyper.tau = place[0].exp();
         at.hyper.mean = self.prior * place[1].sinh();
@@ -67,7 +67,7 @@ impl<'a> Starts<'a> {
     }
 
     /// The given shapes, at the middle temperature.
-    pub(super) fn centre(&self) -> Place {
+    pub(in super::super) fn centre(&self) -> Place {
         self.centre_at(TEMPERATURES[MIDDLE])
     }
 
@@ -80,13 +80,13 @@ impl<'a> Starts<'a> {
     }
 
     /// The temperature of a place, in units of the deviation over the points.
-    pub(super) fn temperature(&self, place: &Place) -> f64 {
+    pub(in super::super) fn temperature(&self, place: &Place) -> f64 {
         place[0].exp() / self.over_points
     }
 
     /// What the search moves. A lengthscale moves with the temperature over it held, for that is the slope of the latent functions; beside
     /// a trend, which keeps its own, alone. A shape of a kernel that is not stationary is a scale, as the temperature is.
-    pub(super) fn directions(&self) -> Vec<Place> {
+    pub(in super::super) fn directions(&self) -> Vec<Place> {
         let along = |parts: &[(usize, f64)]| {
             let mut direction = vec![0.0; 2 + self.kernel().raw_shape.len()];
             parts.iter().for_each(|&(i, d)| direction[i] = d);
@@ -95,6 +95,10 @@ impl<'a> Starts<'a> {
         let mut directions = vec![along(&[(0, 1.0)])];
         if self.own_kernel {
             directions.push(along(&[(2, 1.0)]));
+        } else if self.given.shapes_per_class() {
+            // What tells the classes apart was learned by the bound; all move together.
+            let all: Vec<(usize, f64)> = (2..2 + self.kernel().raw_shape.len()).map(|i| (i, 1.0)).collect();
+            directions.push(along(&all));
         } else if self.kernel().form.is_stationary() {
             directions.push(along(&[(2, 1.0), (0, -1.0)]));
             directions.extend((3..2 + self.kernel().raw_shape.len()).map(|i| along(&[(i, 1.0)])));
@@ -108,12 +112,12 @@ impl<'a> Starts<'a> {
     }
 
     /// Whether a place is within bounds.
-    pub(super) fn allows(&self, place: &Place) -> bool {
+    pub(in super::super) fn allows(&self, place: &Place) -> bool {
         (RANGE.0..RANGE.1).contains(&self.temperature(place))
     }
 
     /// Some temperatures, for the given shapes.
-    pub(super) fn hot_to_cold(&self) -> Vec<Place> {
+    pub(in super::super) fn hot_to_cold(&self) -> Vec<Place> {
         TEMPERATURES.iter().map(|&temperature| self.centre_at(temperature)).collect()
     }
 

@@ -218,7 +218,7 @@ impl OneVsEachGibbs {
 
 impl Psi {
     fn new(task: &Task) -> Self {
-        let Standard { k, y, a } = task.standardise();
+        let Standard { k, y, a, .. } = task.standardise();
         let differences = Differences::new(y, task.classes());
         let (gram, mean) = (differences.gram(&k), differences.apply(&a));
         let half = vec![0.5; differences.len()];

@@ -44,7 +44,7 @@ fn grid(k: &Mat<f64>, mean: [f64; 2]) -> Vec<([f64; 2], f64)> {
 
 /// log p(Y) of logistic-softmax for two points and two classes.
 pub(super) fn ls_evidence(task: &Task) -> f64 {
-    let Standard { k, y, a } = task.standardise();
+    let Standard { k, y, a, .. } = task.standardise();
     let class = |c: usize| grid(&k[c], [a[(0, c)], a[(1, c)]]);
     let second = class(1);
     let mut sum = 0.0;
@@ -63,7 +63,7 @@ pub(super) fn ls_evidence(task: &Task) -> f64 {
 
 /// log p(Y) of one-vs-each for two points and two classes: an integral over two differences.
 pub(super) fn ove_evidence(task: &Task) -> f64 {
-    let Standard { k, y, a } = task.standardise();
+    let Standard { k, y, a, .. } = task.standardise();
     let differences = crate::inference::one_vs_each::Differences::new(y, 2);
     let mean = differences.apply(&a);
     grid(&differences.gram(&k), [mean[0], mean[1]])

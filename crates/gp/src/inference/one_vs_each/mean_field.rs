@@ -39,7 +39,7 @@ impl OveMeanField {
         if sweeps == 0 {
             return Err(Error::OutOfRange { what: "sweeps", value: 0.0, must: "at least 1" });
         }
-        let Standard { k, y, a } = task.standardise();
+        let Standard { k, y, a, .. } = task.standardise();
         let differences = Differences::new(y, task.classes());
         let gram = differences.gram(&k);
         let prior_mean = differences.apply(&a);
