@@ -174,7 +174,7 @@ impl TaskClassifier {
         Ok((0..queries.rows).map(of_query).collect())
     }
 
-    fn check_width(&self, queries: &Features) -> Result<()> {
+    pub(crate) fn check_width(&self, queries: &Features) -> Result<()> {
         match queries.dim == self.features.dim {
             true => Ok(()),
             false => Err(Error::Support(format!(

@@ -116,8 +116,8 @@ impl Fitted {
         let x = matrix(queries);
         let (probabilities, mean, variance) = match &self.kind {
             Kind::Network(network) => {
-                let latent = network.posterior.latent(&network.support.query(x)?)?;
-                (self.probabilities(&latent)?, latent.mean, latent.var)
+                let (latent, probabilities) = self.latent(network, queries)?;
+                (probabilities, latent.mean, latent.var)
             }
             Kind::Vectors(classifier) => {
                 let mut at = classifier.predictions(x)?;
@@ -127,6 +127,13 @@ impl Fitted {
         };
         let near = self.kind.similarity(queries)?;
         Ok(self.raw([&probabilities, &mean, &variance], |q| (near.col_as_slice(q), &self.centre)))
+    }
+
+    /// Latent values at queries, and class probabilities [M, C].
+    pub(crate) fn latent(&self, network: &Network, queries: &Features) -> Result<(Latent, Mat<f64>)> {
+        let latent = network.posterior.latent(&network.support.query(matrix(queries))?)?;
+        let probabilities = self.probabilities(&latent)?;
+        Ok((latent, probabilities))
     }
 
     /// What it says of its own examples, each without the examples of its fold; rows as in `folds`, one fold after the other.

@@ -27,7 +27,9 @@
 //! | What if classes have unequal numbers of examples? | `balance.rs`, `unequal.rs` |
 //! | Which classes are possible? | `sets.rs` |
 //! | Is it none of these? | `none_of_these.rs`, `strangeness.rs`, `novelty.rs` |
+//! | Which images to label next? | `suggest.rs` |
 //! | What is said of an image? | `answer.rs`, `rules.rs` |
+//! | What if an image stands in several classes? | `label_sets.rs` |
 //! | How is it kept? | `task_file.rs`, `former_task.rs` |
 //! | From images to a file of vectors? | `vectors/` |
 
@@ -45,12 +47,14 @@ mod former_task;
 mod held_out;
 mod inputs;
 mod intake;
+mod label_sets;
 mod measure;
 mod none_of_these;
 mod novelty;
 mod rules;
 mod sets;
 mod strangeness;
+mod suggest;
 mod support;
 mod task_file;
 mod tempering;
@@ -74,15 +78,18 @@ pub use cost::{FitLimits, Shape};
 pub use error::{Error, Result};
 pub use inputs::{Input, Inputs, decode, from_pixels};
 pub use intake::Intake;
+pub use label_sets::{LabelSetTask, SetAnswer, label_sets};
 pub use measure::{Measured, ValidationEpisode};
 pub use novelty::NoveltyScore;
 pub use rules::{Rules, Thresholds, percent};
 pub use siskin_data::Image;
+pub use siskin_gp::active::Criterion;
 pub use siskin_methods::Features;
 pub use siskin_model::Error as ModelError;
 pub use siskin_model::foreign;
 pub use siskin_model::{
     Card, DeviceChoice, EMBEDDED, Look, Looks, Mismatch, Model, ModelHead, ShapeFacts, TestFacts, View, unit,
 };
+pub use suggest::{Advice, NextLabel};
 pub use support::{Example, Support, title_of};
 pub use vectors::{EmbedDone, EmbedJob};

@@ -27,6 +27,7 @@ mod ranks;
 mod reproduce;
 mod serve;
 mod stop;
+mod suggest;
 mod sweep;
 mod test;
 mod train;
@@ -95,6 +96,8 @@ enum Command {
     Adapt(adapt::Args),
     /// Say what is on images, and how sure that is.
     Predict(predict::Args),
+    /// Say which images to label next, and whether more labels would help.
+    Suggest(suggest::Args),
     /// Measure what answers are worth on tasks of test classes: sets, "none of these", leave-one-out.
     Trust(trust::Args),
     /// Serve an HTTP API and a web page: draw, drop photos, ask.
@@ -164,6 +167,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Embed(args)) => embed::run(args),
         Some(Command::Adapt(args)) => adapt::run(args),
         Some(Command::Predict(args)) => predict::run(args),
+        Some(Command::Suggest(args)) => suggest::run(&args),
         Some(Command::Trust(args)) => trust::run(&args),
         Some(Command::Serve(args)) => serve::run(args),
         Some(Command::Doctor(args)) => doctor::run(args),

@@ -97,6 +97,7 @@ fn routes(app: Arc<App>) -> Router {
         .route("/v1/tasks/{id}/examples/{index}", delete(handlers::remove_example))
         .route("/v1/tasks/{id}/classes/{class}", delete(handlers::remove_class))
         .route("/v1/tasks/{id}/predict", post(handlers::predict))
+        .route("/v1/tasks/{id}/suggest", post(handlers::suggest))
         .fallback(handlers::not_found)
         .method_not_allowed_fallback(handlers::method_not_allowed)
         .layer(from_fn_with_state(app.clone(), answers::layer))

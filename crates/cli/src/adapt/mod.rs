@@ -6,7 +6,9 @@ use crate::compute::DeviceArg;
 use crate::data::source::OnBad;
 use crate::model::tell_notice;
 use anyhow::Context;
-use siskin_adapt::{Intake, Model, Rules, Support, TaskClassifier, looks_of, title_of};
+use siskin_adapt::{
+    Intake, LabelSetTask, Model, Rules, Support, TaskClassifier, label_sets, looks_of, title_of,
+};
 use siskin_data::OnBadImage;
 use siskin_data::shell::quoted;
 use siskin_data::source::embeddings;
@@ -23,6 +25,7 @@ use std::time::Instant;
   siskin adapt photos --model lite0               a pretrained network (`siskin model add`)
   siskin adapt --add more --to birds.task         more examples, or more classes; the rest is not read again
   siskin adapt --remove wren --to birds.task      one class fewer
+  siskin adapt scenes                             an image that lies in several of the folders has several labels
   siskin adapt features.npy                       vectors (labels.npy beside): no network, the kernel is learned
 
 Any number of classes, any number of images each; one image of a class is enough. The task file holds what
@@ -80,6 +83,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         tell_notice(model.notice());
         let support = Support::read(examples, on_bad(&args), &model, &Intake::default())?;
         warn(&model, &support);
+        if label_sets(&support).is_some() {
+            return sets(&args, examples, (&model, &support), start);
+        }
         let task = TaskClassifier::adapt(&model, &support, &title_of(examples))?;
         (task, Some((support, model.input().0)), "IMAGE...")
     };
@@ -97,6 +103,29 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A task whose images stand in several classes.
+fn sets(
+    args: &Args,
+    examples: &Path,
+    (model, support): (&Model, &Support),
+    start: Instant,
+) -> anyhow::Result<()> {
+    anyhow::ensure!(args.report.is_none(), "A task of label sets has no report: leave --report out.");
+    let task = LabelSetTask::adapt(model, support, &title_of(examples), &AtomicBool::new(false))?;
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.task", title_of(examples))));
+    task.save(&out)?;
+    left_out(&unused(support));
+    say!(
+        "{} images, some of them in several classes: label sets of {} labels:",
+        task.examples(),
+        support.classes().len()
+    );
+    task.labels().for_each(|(name, count)| say!("  {name}  {count}"));
+    let seconds = start.elapsed().as_secs_f64();
+    say!("Written: {} in {seconds:.1} s. Next: siskin predict {} IMAGE...", out.display(), quoted(&out));
+    Ok(())
+}
+
 /// Changes a task that exists.
 fn change(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
@@ -104,6 +133,10 @@ fn change(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(
         args.add.is_some() || !args.remove.is_empty(),
         "Say what shall change: --add FOLDER, --remove CLASS, or both."
+    );
+    anyhow::ensure!(
+        LabelSetTask::load(path)?.is_none(),
+        "A task of label sets is made anew from its folder; it cannot be changed: siskin adapt FOLDER"
     );
     let mut task = TaskClassifier::load(path)?;
     let model = task.open_model_on(args.model.as_deref(), args.device.choice())?;

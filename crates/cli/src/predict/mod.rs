@@ -1,6 +1,7 @@
 //! `siskin predict`: what is on these images, and how sure is that.
 
 mod images;
+mod label_sets;
 mod printer;
 mod table;
 mod vectors;
@@ -8,7 +9,7 @@ mod vectors;
 use crate::compute::DeviceArg;
 use clap::ValueEnum;
 use printer::Printer;
-use siskin_adapt::{Rules, TaskClassifier, Thresholds};
+use siskin_adapt::{LabelSetTask, Rules, TaskClassifier, Thresholds};
 use std::io::BufWriter;
 use std::path::PathBuf;
 
@@ -69,6 +70,9 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    if let Some(task) = LabelSetTask::load(&args.task)? {
+        return outcome(label_sets::answer(&args, &task));
+    }
     let task = TaskClassifier::load(&args.task)?;
     let rules = Rules { level: args.level, abstain: args.abstain, min_probability: args.min_probability };
     let thresholds = task.thresholds(&rules)?;
@@ -85,6 +89,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Some(_) => images::answer(&args, &question, printer.as_mut()),
         None => vectors::answer(&args, &question, printer.as_mut()),
     };
+    outcome(counts)
+}
+
+/// What the rows mean for the command as a whole.
+fn outcome(counts: anyhow::Result<Counts>) -> anyhow::Result<()> {
     match counts {
         // A reader that has seen enough (`| head`) is no error.
         Err(e) if is_broken_pipe(&e) => Ok(()),

@@ -5,6 +5,7 @@ mod drawings;
 mod folders;
 mod hostile;
 mod kinds;
+mod labels;
 mod networks;
 mod served;
 mod server;

@@ -5,11 +5,13 @@ mod change;
 mod create;
 mod images;
 mod predict;
+mod suggest;
 
 pub(crate) use about::{delete, health, list, metrics, models, openapi, show};
 pub(crate) use change::{add, examples_of, remove_class, remove_example};
 pub(crate) use create::{create, images_of_task};
 pub(crate) use predict::{images_of_question, predict};
+pub(crate) use suggest::suggest;
 
 use crate::App;
 use crate::error::{Refusal, Reply};

@@ -36,16 +36,23 @@ function showPhotos() {
   showNext(answered, sure);
   if (answered.length) speak($("results-said").textContent);
 }
-// The photos whose label would help most come first: those of no class shown, then the least decided, by the entropy of their answers.
-function byWorth(photos) {
-  const doubt = (a) => a.row.none_of_these ? Infinity : a.row.entropy;
-  return photos.toSorted((a, b) => doubt(b) - doubt(a));
+// The photo whose label would help most: one of no class shown, else the one that the server suggests.
+const MOST_OPEN = 20;
+async function worthMost(open) {
+  const strange = open.find((a) => a.row.none_of_these);
+  if (strange || open.length === 1) return { photo: strange || open[0], advice: null };
+  const pool = open.slice(0, MOST_OPEN), found = await photoTask.suggest(pool.map((a) => a.image), 1);
+  return found && found.suggestions.length ? { photo: pool[found.suggestions[0].index], advice: found.advice } : null;
 }
-function showNext(answered, sure) {
-  const open = byWorth(answered.filter((a) => !a.row.error && !a.skipped && !isSure(a.row, photoTask.task)));
+async function showNext(answered, sure) {
+  const round = photoRound, open = answered.filter((a) => !a.row.error && !a.skipped && !isSure(a.row, photoTask.task));
   $("next").hidden = open.length === 0 || answered.length < 2;
   if ($("next").hidden) return;
-  const [a] = open;
+  let next = null;
+  try { next = await worthMost(open); } catch (error) { $("next").replaceChildren(make("p", { className: "bad", textContent: error.message })); return; }
+  // Answers may have changed meanwhile: then another round shows its own.
+  if (round !== photoRound || !next || !asked.includes(next.photo)) return;
+  const a = next.photo;
   const label = (item) => {
     showPhotos.before = { sure, of: answered.length };
     asked.splice(asked.indexOf(a), 1);
@@ -57,6 +64,7 @@ function showNext(answered, sure) {
   $("next").replaceChildren(make("h3", { textContent: "Label next" }),
     make("div", { className: "next" }, make("img", { src: a.image, alt: a.name }),
       make("div", {}, make("p", { textContent: "Of the photos left, this one would help most. What is it?" }),
+        ...(next.advice ? [make("p", { className: "quiet", textContent: next.advice.sentence })] : []),
         make("div", { className: "row" }, ...groups.items.map(choose), make("button", { textContent: "Something else", title: "Make a new class of it", onclick: other }), make("button", { className: "plain", textContent: "Skip", onclick: () => { a.skipped = true; showPhotos(); } })))));
 }
 $("newest").onchange = () => { keepWork(); showPhotos(); };

@@ -83,9 +83,15 @@ class LiveTask {
     return this.task;
   }
   async predict(images, explain) {
+    const answer = await this.ask("predict", { images, explain });
+    return answer && answer.predictions;
+  }
+  // Which of some images to label next, and whether more labels would help.
+  async suggest(images, count) { return this.ask("suggest", { images, count }); }
+  async ask(what, body) {
     const ask = async () => {
       const task = await this.ready();
-      return task && (await call("POST", `/v1/tasks/${task.id}/predict`, { images, explain })).predictions;
+      return task && call("POST", `/v1/tasks/${task.id}/${what}`, body);
     };
     try {
       return await ask();

@@ -1,0 +1,182 @@
+//! `siskin suggest`: which images to label next, and whether more labels would help.
+
+use crate::model::tell_notice;
+use anyhow::Context;
+use clap::ValueEnum;
+use siskin_adapt::{
+    Criterion, Features, Inputs, Intake, LabelSetTask, NextLabel, Rules, TaskClassifier, View,
+};
+use siskin_data::source::embeddings;
+use std::io::BufRead;
+use std::path::PathBuf;
+
+/// Images embedded at a time: bounds the memory.
+const BATCH: usize = 64;
+
+/// Arguments of `siskin suggest`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  siskin suggest birds.task photos                     five photos of a folder whose labels would tell the most
+  siskin suggest birds.task photos -n 10 --by entropy
+  siskin suggest vectors.task pool.npy --format jsonl  a task made from vectors
+
+The most telling comes first; images like those before it count less, so that a batch does not ask for the same thing twice.
+Last it is said whether more labels would change little, by examples that were left out. Then: siskin adapt --add FOLDER --to
+TASK.")]
+pub(crate) struct Args {
+    /// The task file that `siskin adapt` wrote
+    task: PathBuf,
+    /// Images, folders of images, `-` for paths from standard input (one per line); for a task of vectors .npy or
+    /// .safetensors files
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// How many to suggest
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    count: u32,
+    /// By what: bald is what a label would tell of the classes, entropy and margin how undecided the answer is, variance how far
+    /// from all examples
+    #[arg(long, value_enum, default_value = "bald")]
+    by: By,
+    /// The model of the task, if it is no longer where it was
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    Bald,
+    Entropy,
+    Margin,
+    Variance,
+}
+
+/// How to print suggestions.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Table,
+    /// One JSON object a line.
+    Jsonl,
+}
+
+/// What could be labelled: features and names.
+struct Pool {
+    features: Features,
+    names: Vec<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        LabelSetTask::load(&args.task)?.is_none(),
+        "This task has label sets: which image to label next is said for tasks of one class an image."
+    );
+    let task = TaskClassifier::load(&args.task)?;
+    let pool = match task.model() {
+        Some(_) => images(args, &task)?,
+        None => vectors(args, &task)?,
+    };
+    anyhow::ensure!(
+        pool.features.rows > 0,
+        "There was nothing to choose from: no image or vector could be read."
+    );
+    let by = match args.by {
+        By::Bald => Criterion::Bald,
+        By::Entropy => Criterion::Entropy,
+        By::Margin => Criterion::Margin,
+        By::Variance => Criterion::Variance,
+    };
+    let found = task.suggest(&pool.features, args.count as usize, by)?;
+    match args.format {
+        Format::Table => table(&task, &pool, &found)?,
+        Format::Jsonl => {
+            for next in &found {
+                say!("{}", serde_json::json!({ "input": pool.names[next.index], "score": next.score }));
+            }
+        }
+    }
+    match task.advice()? {
+        Some(advice) => tell!("{}", advice.sentence),
+        None => tell!("Whether more labels would help cannot be said: a class has one example."),
+    }
+    Ok(())
+}
+
+/// The suggestions with what is thought of them now.
+fn table(task: &TaskClassifier, pool: &Pool, found: &[NextLabel]) -> anyhow::Result<()> {
+    let rows: Vec<usize> = found.iter().map(|next| next.index).collect();
+    let asked = siskin_methods::select(&pool.features, &rows);
+    let answers = task.answer(&asked, &task.thresholds(&Rules::default())?)?;
+    let width = found.iter().map(|next| pool.names[next.index].chars().count()).max().unwrap_or(0);
+    for (next, answer) in found.iter().zip(&answers) {
+        let guess = match answer.none_of_these {
+            true => "none of these".to_owned(),
+            false => format!("{} {:.0} %", task.classes()[answer.label], 100.0 * answer.probability()),
+        };
+        say!("{:<width$}  {:>7.4}  now: {guess}", pool.names[next.index], next.score);
+    }
+    Ok(())
+}
+
+fn images(args: &Args, task: &TaskClassifier) -> anyhow::Result<Pool> {
+    let model = task.open_model(args.model.as_deref());
+    let model = match args.model {
+        Some(_) => model?,
+        None => model.context("The model of this task is not where it was. Name it with --model")?,
+    };
+    tell_notice(model.notice());
+    let given: Vec<PathBuf> = args.inputs.iter().filter(|p| p.as_os_str() != "-").cloned().collect();
+    let lines: Option<Box<dyn BufRead>> =
+        (given.len() < args.inputs.len()).then(|| Box::new(std::io::stdin().lock()) as _);
+    let (mut inputs, intake) = (Inputs::new(&given, lines), Intake::default());
+    let mut pool =
+        Pool { features: Features { values: Vec::new(), rows: 0, dim: task.width() }, names: Vec::new() };
+    loop {
+        let batch = inputs.batch(BATCH, &model, &intake)?;
+        if batch.is_empty() {
+            return Ok(pool);
+        }
+        let mut views: Vec<&View> = Vec::new();
+        for input in &batch {
+            match &input.view {
+                Ok(view) => {
+                    views.push(view);
+                    pool.names.push(input.path.clone());
+                }
+                Err(fault) => tell!("left out: {}: {fault}; {}", input.path, fault.advice()),
+            }
+        }
+        if !views.is_empty() {
+            let features = model.embed(views)?;
+            pool.features.rows += features.rows;
+            pool.features.values.extend(features.values);
+        }
+    }
+}
+
+fn vectors(args: &Args, task: &TaskClassifier) -> anyhow::Result<Pool> {
+    anyhow::ensure!(args.model.is_none(), "This task was made from vectors: it takes no --model.");
+    let width = task.width();
+    let mut pool = Pool { features: Features { values: Vec::new(), rows: 0, dim: width }, names: Vec::new() };
+    for path in &args.inputs {
+        let (dim, values) = embeddings::read_vectors(path)?;
+        anyhow::ensure!(
+            dim == width,
+            "{}: its vectors have {dim} numbers, those of the task {width}",
+            path.display()
+        );
+        for (row, vector) in values.chunks_exact(dim).enumerate() {
+            if vector.iter().all(|v| v.is_finite()) {
+                pool.names.push(format!("{}[{row}]", path.display()));
+                pool.features.values.extend(vector.iter().map(|&v| f64::from(v)));
+                pool.features.rows += 1;
+            } else {
+                tell!("left out: {}[{row}]: it holds a number that is not finite", path.display());
+            }
+        }
+    }
+    Ok(pool)
+}

@@ -1,0 +1,127 @@
+//! Images in several classes, and which images to label next.
+
+use crate::drawings::{drawing, letters};
+use crate::support::{ok as good, run, text};
+use crate::server::{FORM, Server, form};
+use base64::Engine as _;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Several drawings over each other.
+fn together(kinds: &[i32], shift: i32) -> String {
+    let all: Vec<Vec<u32>> = kinds
+        .iter()
+        .map(|&kind| drawing(kind, shift).split_whitespace().skip(4).map(|v| v.parse().unwrap()).collect())
+        .collect();
+    let pixel = |i: usize| all.iter().map(|one| one[i]).min().unwrap().to_string();
+    format!("P2 105 105 255 {}", (0..all[0].len()).map(pixel).collect::<Vec<_>>().join(" "))
+}
+
+/// `scenes/<class>/<name>.pgm`: crosses and rings, alone and together.
+fn scenes(at: &Path) {
+    for (name, kinds) in [("cross", &[0][..]), ("ring", &[1]), ("both", &[0, 1])] {
+        for shift in 0..4 {
+            for &kind in kinds {
+                let folder = at.join("scenes").join(["cross", "ring"][kind as usize]);
+                std::fs::create_dir_all(&folder).unwrap();
+                std::fs::write(folder.join(format!("{name}{shift}.pgm")), together(kinds, shift)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn an_image_in_two_folders_has_two_labels() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    scenes(at);
+    let said = good(&["adapt", "scenes"], at);
+    assert!(said.contains("12 images, some of them in several classes: label sets of 2 labels"), "{said}");
+    assert!(said.contains("  cross  8") && said.contains("  ring  8"), "{said}");
+    for (name, kinds) in [("cross", &[0][..]), ("ring", &[1]), ("both", &[0, 1])] {
+        std::fs::write(at.join(format!("{name}.pgm")), together(kinds, -2)).unwrap();
+    }
+    let ask =
+        ["predict", "scenes.task", "both.pgm", "cross.pgm", "ring.pgm", "scenes.task", "--format", "jsonl"];
+    let lines = good(&ask, at);
+    let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows[0]["set"], json!(["cross", "ring"]), "{lines}");
+    assert_eq!((&rows[1]["set"], &rows[2]["set"]), (&json!(["cross"]), &json!(["ring"])), "{lines}");
+    let number = |row: &Value, of: &str, name: &str| row[of][name].as_f64().unwrap();
+    for row in &rows[..3] {
+        let size = number(row, "sizes", "1") + 2.0 * number(row, "sizes", "2");
+        let labels = number(row, "labels", "cross") + number(row, "labels", "ring");
+        assert!((size - labels).abs() < 1e-6, "{row}");
+    }
+    assert!(rows[3]["error"].is_string(), "{lines}");
+    let table = good(&["predict", "scenes.task", "both.pgm"], at);
+    assert!(table.contains("cross + ring"), "{table}");
+    let csv = good(&["predict", "scenes.task", "both.pgm", "--format", "csv"], at);
+    assert!(csv.starts_with("path,error,set,set_probability,cross,ring\nboth.pgm,,cross;ring,"), "{csv}");
+    for (args, says) in [
+        (&["predict", "scenes.task", "both.pgm", "--explain"][..], "label sets"),
+        (&["adapt", "--add", "scenes", "--to", "scenes.task"], "made anew"),
+        (&["suggest", "scenes.task", "both.pgm"], "label sets"),
+    ] {
+        let output = run(args, at);
+        assert!(!output.status.success() && text(&output.stderr).contains(says), "{}", text(&output.stderr));
+    }
+    let mut damaged = std::fs::read(at.join("scenes.task")).unwrap();
+    let last = damaged.len() - 9;
+    damaged[last] ^= 1;
+    std::fs::write(at.join("scenes.task"), damaged).unwrap();
+    assert!(text(&run(&["predict", "scenes.task", "both.pgm"], at).stderr).contains("checksum"));
+}
+
+#[test]
+fn the_next_image_to_label_is_told_with_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    letters(at);
+    good(&["adapt", "letters"], at);
+    let output = run(&["suggest", "letters.task", "new", "-n", "2", "--format", "jsonl"], at);
+    let (said, told) = (text(&output.stdout), text(&output.stderr));
+    let rows: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows.len() == 2 && rows[0]["score"].as_f64() >= rows[1]["score"].as_f64(), "{said}");
+    assert!(told.contains("broken.png") && told.contains("a class has one example"), "{told}");
+    for by in ["entropy", "margin", "variance"] {
+        let table = good(&["suggest", "letters.task", "new", "-n", "9", "--by", by], at);
+        assert!(table.lines().count() == 4 && table.contains("now: "), "{table}");
+    }
+    assert!(!run(&["suggest", "letters.task", "new", "-n", "0"], at).status.success());
+    assert!(
+        text(&run(&["suggest", "letters.task", "nowhere"], at).stderr).contains("nothing to choose from")
+    );
+}
+
+#[test]
+fn the_server_suggests_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&[], folder.path());
+    let (_, task) = server.json("POST", "/v1/tasks?name=shapes", FORM, &form());
+    let path = format!("/v1/tasks/{}/suggest", task["id"].as_str().unwrap());
+    let encoded = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
+    let images: Vec<String> = [drawing(0, -2), "no image".into(), drawing(3, 0)]
+        .iter()
+        .map(|image| encoded(image.as_bytes()))
+        .collect();
+    let kind = "Content-Type: application/json\r\n";
+    let ask = |body: Value| server.json("POST", &path, kind, body.to_string().as_bytes());
+    let (status, found) = ask(json!({ "images": images, "count": 5 }));
+    assert_eq!(status, 200, "{found}");
+    let places: Vec<u64> =
+        found["suggestions"].as_array().unwrap().iter().map(|s| s["index"].as_u64().unwrap()).collect();
+    assert!(places.len() == 2 && places.contains(&0) && places.contains(&2), "{found}");
+    assert_eq!(found["errors"][0]["index"], 1);
+    // The drawing of no class of the task tells the most.
+    assert_eq!(places[0], 2, "{found}");
+    assert!(found["advice"].is_null() || found["advice"]["sentence"].is_string(), "{found}");
+    for wrong in [
+        json!({ "images": images, "count": 0 }),
+        json!({ "images": images, "criterion": "luck" }),
+        json!({ "images": [] }),
+    ] {
+        let (status, said) = ask(wrong);
+        assert!((400..500).contains(&status) && said["error"].is_string(), "{status} {said}");
+    }
+}
