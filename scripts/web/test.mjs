@@ -63,6 +63,10 @@ async function look(colorScheme, viewport) {
   await page.click("#results details summary");
   await shot("photos");
   await narrow(page);
+  // Buttons with the names of classes do not widen a small screen either.
+  await page.evaluate("groups.items[0].name.value = 'a class with a rather long name'; showPhotos()");
+  await page.waitForFunction(() => document.getElementById("next").textContent.includes("a rather long name"));
+  await narrow(page);
   await page.click("#tab-reliability");
   assert.equal(await page.locator("#reliability-body svg").count(), 2);
   const cut = await page.$$eval("#reliability-body svg", (all) => all.flatMap((svg) => [...svg.querySelectorAll("text")].filter((t) => {
