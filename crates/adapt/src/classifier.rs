@@ -1,7 +1,7 @@
 //! The task classifier: classes, labelled examples as features, the posterior given them, and its calibration.
 
 use crate::answer::{Answer, NamedAnswer, Neighbour, answers};
-use crate::balance::{Balance, FROM_EXAMPLES, UNMEASURED};
+use crate::balance::{Balance, COLUMNS, FEATURES, UNMEASURED};
 use crate::calibration::TaskCalibration;
 use crate::cost::Shape;
 use crate::error::{Error, Result};
@@ -97,7 +97,9 @@ impl TaskClassifier {
                 let power = model.card().ok().and_then(|card| card.balance).unwrap_or(UNMEASURED);
                 fit_process((&gp, power), &features, (&labels, way), stop)?
             }
-            ModelHead::FromExamples => fit_examples(FromExamples::classifier(), &features, (&labels, way))?,
+            ModelHead::FromExamples => {
+                fit_examples((FromExamples::classifier(), FEATURES), &features, (&labels, way))?
+            }
         };
         let calibration = calibrated(&fitted, &labels, way, (model.card().ok(), other_kind))?;
         let made_with =
@@ -118,10 +120,11 @@ impl TaskClassifier {
         let names = (0..vectors.len()).map(|i| format!("row {}", vectors.source_row(i))).collect();
         let values = (0..vectors.len()).flat_map(|i| vectors.vector(i)).map(|&v| f64::from(v)).collect();
         let features = Features { values, rows: vectors.len(), dim: vectors.dim() };
-        let (settings, way) = (
-            if all_unit(&features) { FromExamples::classifier() } else { GpClassifier::default() },
-            classes.len(),
-        );
+        let way = classes.len();
+        let settings = match all_unit(&features) {
+            true => (FromExamples::classifier(), FEATURES),
+            false => (GpClassifier::default(), COLUMNS),
+        };
         let fitted = fit_examples(settings, &features, (&labels, way))?;
         let calibration = calibrated(&fitted, &labels, way, (None, false))?;
         let title = vectors.name.clone();
@@ -276,17 +279,21 @@ fn fit_process(
     Fitted::fit_network(features, (labels, way), (gp, power), stop)
 }
 
-/// A head learned from the examples alone, by held-out prediction. `labels`: as in [`fit_process`].
+/// A head learned from the examples alone, by held-out prediction, and the power of its [`Balance`]. `labels`: as in [`fit_process`].
 fn fit_examples(
-    settings: GpClassifier,
+    (settings, power): (GpClassifier, f64),
     features: &Features,
     (labels, way): (&[usize], usize),
 ) -> Result<Fitted> {
     let mut classifier = settings;
     // A task asks each example how it looks without its fold: that needs all of them.
     classifier.inducing = Some(0);
-    classifier.fit(siskin_methods::matrix(features), labels)?;
-    let balance = Balance::new(labels, way, FROM_EXAMPLES);
+    let balance = Balance::new(labels, way, power);
+    let x = siskin_methods::matrix(features);
+    match balance.weights(labels) {
+        Some(weights) => classifier.fit_weighted(x, labels, &weights)?,
+        None => classifier.fit(x, labels)?,
+    }
     Fitted::of_vectors(classifier, features, labels, balance)
 }
 

@@ -1,6 +1,6 @@
 //! Task files: one safetensors file, arrays as tensors, everything else as JSON in its header.
 
-use crate::balance::{Balance, FROM_EXAMPLES, UNMEASURED};
+use crate::balance::{Balance, NONE, UNMEASURED};
 use crate::calibration::TaskCalibration;
 use crate::classifier::{ModelRef, TaskClassifier};
 use crate::error::{Error, Result};
@@ -179,7 +179,7 @@ impl TaskClassifier {
             None => {
                 let view = tensors.tensor("classifier").map_err(|e| bad(e.to_string()))?;
                 let classifier = GpClassifier::from_bytes(view.data(), name)?;
-                Fitted::of_vectors(classifier, &features, &header.labels, balance(FROM_EXAMPLES)?)?
+                Fitted::of_vectors(classifier, &features, &header.labels, balance(NONE)?)?
             }
         };
         let Header { title, model, classes, names, labels, calibration, .. } = header;

@@ -1,8 +1,8 @@
 //! Images in several classes, and which images to label next.
 
 use crate::drawings::{drawing, letters};
-use crate::support::{ok as good, run, text};
 use crate::server::{FORM, Server, form};
+use crate::support::{ok as good, run, text};
 use base64::Engine as _;
 use serde_json::{Value, json};
 use std::path::Path;
