@@ -41,7 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let resumed = args.out.join("last.safetensors").exists();
     anyhow::ensure!(
         !resumed || (args.set.is_empty() && !args.compute.given()),
-        "{} holds a run already, on which --set, --device and --precision have no effect. Choose another folder with --out, or \
+        "{} holds a run already, and what --set, --device or --precision say has no effect on it. Choose another folder with --out, or \
          leave them out.",
         args.out.display()
     );

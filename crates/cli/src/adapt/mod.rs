@@ -25,7 +25,7 @@ use std::time::Instant;
   siskin adapt photos --model lite0               a pretrained network (`siskin model add`)
   siskin adapt --add more --to birds.task         more examples, or more classes; the rest is not read again
   siskin adapt --remove wren --to birds.task      one class fewer
-  siskin adapt scenes                             an image that lies in several of the folders has several labels
+  siskin adapt scenes --label-sets                an image that lies in several of the folders has several labels
   siskin adapt features.npy                       vectors (labels.npy beside): no network, the kernel is learned
 
 Any number of classes, any number of images each; one image of a class is enough. The task file holds what
@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// embedded one that suits what the images look like]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// Images may have several labels: an image that lies in several of the folders has all of their names, and answers are sets of labels
+    #[arg(long, conflicts_with_all = ["to", "report"])]
+    label_sets: bool,
     /// The task file to write [default: the name of the examples, ending in .task, in this folder]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -66,8 +69,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let Some(examples) = &args.examples else { return change(&args) };
     let (task, support, asks) = if embeddings::is_embeddings(examples) {
         anyhow::ensure!(
-            args.model.is_none() && args.on_bad_image.is_none(),
-            "Vectors need no network and have no images: leave --model and --on-bad-image out."
+            args.model.is_none() && args.on_bad_image.is_none() && !args.label_sets,
+            "Vectors need no network and have no images: leave --model, --on-bad-image and --label-sets out."
         );
         (TaskClassifier::adapt_vectors(&embeddings::read(examples)?)?, None, "VECTORS.npy")
     } else {
@@ -83,7 +86,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         tell_notice(model.notice());
         let support = Support::read(examples, on_bad(&args), &model, &Intake::default())?;
         warn(&model, &support);
-        if label_sets(&support).is_some() {
+        if args.label_sets {
             return sets(&args, examples, (&model, &support), start);
         }
         let task = TaskClassifier::adapt(&model, &support, &title_of(examples))?;
@@ -110,7 +113,11 @@ fn sets(
     (model, support): (&Model, &Support),
     start: Instant,
 ) -> anyhow::Result<()> {
-    anyhow::ensure!(args.report.is_none(), "A task of label sets has no report: leave --report out.");
+    anyhow::ensure!(
+        label_sets(support).is_some(),
+        "No image lies in two of the folders: there are no label sets to learn. Put an image into the folder of each of its labels, \
+         or leave --label-sets out."
+    );
     let task = LabelSetTask::adapt(model, support, &title_of(examples), &AtomicBool::new(false))?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.task", title_of(examples))));
     task.save(&out)?;
@@ -136,7 +143,7 @@ fn change(args: &Args) -> anyhow::Result<()> {
     );
     anyhow::ensure!(
         LabelSetTask::load(path)?.is_none(),
-        "A task of label sets is made anew from its folder; it cannot be changed: siskin adapt FOLDER"
+        "A task of label sets is made anew from its folder; it cannot be changed: siskin adapt FOLDER --label-sets"
     );
     let mut task = TaskClassifier::load(path)?;
     let model = task.open_model_on(args.model.as_deref(), args.device.choice())?;

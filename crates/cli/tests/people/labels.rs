@@ -35,7 +35,7 @@ fn an_image_in_two_folders_has_two_labels() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     scenes(at);
-    let said = good(&["adapt", "scenes"], at);
+    let said = good(&["adapt", "scenes", "--label-sets"], at);
     assert!(said.contains("12 images, some of them in several classes: label sets of 2 labels"), "{said}");
     assert!(said.contains("  cross  8") && said.contains("  ring  8"), "{said}");
     for (name, kinds) in [("cross", &[0][..]), ("ring", &[1]), ("both", &[0, 1])] {
