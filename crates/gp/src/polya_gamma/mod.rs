@@ -8,7 +8,7 @@
 //! ```
 //! use rand::{SeedableRng, distr::Distribution};
 //! let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-//! let pg = siskin_gp::polya_gamma::PolyaGamma::new(2.0, 1.5)?;
+//! let pg = siskin_gp::equations::PolyaGamma::new(2.0, 1.5)?;
 //! let omega: f64 = pg.sample(&mut rng);
 //! assert!(omega > 0.0 && (pg.cdf(pg.mean()) - 0.5).abs() < 0.15);
 //! # Ok::<(), siskin_gp::Error>(())
