@@ -9,6 +9,7 @@ __all__ = [
     "DEFAULT_ABSTAIN",
     "DEFAULT_MIN_PROBABILITY",
     "Classifier",
+    "LabelSets",
     "Network",
     "Task",
     "test",
