@@ -10,16 +10,34 @@ use std::time::Instant;
 /// An input may take so many seconds of CPU time: a busy machine must not make it look slow.
 const SLOW: f64 = 5.0;
 
-/// Damages the seeds of a target for so many seconds by the clock (writing the file `last` waits for the disk); prints its row with the
-/// CPU time of the reader. How many failed: panicked, or took longer than 5 s of CPU time. The input under way is in the file `last`.
-pub fn campaign(target: &Target, seconds: f64, last: &Path) -> usize {
+/// How long a target is tried.
+#[derive(Debug, Clone, Copy)]
+pub enum Length {
+    /// So many seconds by the clock: what else the machine does, and writing the file `last`, shorten it.
+    Clock(f64),
+    /// So many seconds of CPU time within the reader, however long that takes.
+    Reader(f64),
+}
+
+/// Damages the seeds of a target; prints its row with the CPU time of the reader. How many failed: panicked, or took longer than 5 s of
+/// CPU time. The inputs are numbered; `first` is the number to begin with (0: the seeds as they are). The input under way is in the file
+/// `last`.
+pub fn campaign(target: &Target, length: Length, first: u64, last: &Path) -> usize {
     let seeds = (target.seeds)();
     let (mut spent, mut tried, mut failed, mut slowest) = (0.0, 0u64, 0, 0.0f64);
     let start = Instant::now();
-    while start.elapsed().as_secs_f64() < seconds || tried < seeds.len() as u64 {
-        let bytes = match seeds.get(tried as usize) {
+    loop {
+        let over = match length {
+            Length::Clock(seconds) => start.elapsed().as_secs_f64() >= seconds,
+            Length::Reader(seconds) => spent >= seconds,
+        };
+        let number = first + tried;
+        if over && number >= seeds.len() as u64 {
+            break;
+        }
+        let bytes = match seeds.get(number as usize) {
             Some(seed) => seed.clone(),
-            None => damaged(&seeds, target.name, tried),
+            None => damaged(&seeds, target.name, number),
         };
         // Where the process ends within the reader, this is the proof.
         if std::fs::write(last, &bytes).is_err() {

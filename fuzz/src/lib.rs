@@ -4,7 +4,7 @@ mod harness;
 mod seeds;
 mod targets;
 
-pub use harness::campaign;
+pub use harness::{Length, campaign};
 
 /// A reader of foreign bytes.
 pub struct Target {

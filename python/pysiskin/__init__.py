@@ -8,6 +8,7 @@ from ._estimator import LogisticSoftmaxGPC
 from ._few_shot import FewShotClassifier
 from ._label_sets import LabelSetGPC
 from ._native import VERSION as __version__
+from ._onnx import use_onnxruntime
 from ._plots import plot_nearest, plot_reliability, plot_sets
 from ._runs import Run, Test, test, train
 
@@ -24,4 +25,5 @@ __all__ = [
     "plot_sets",
     "test",
     "train",
+    "use_onnxruntime",
 ]

@@ -11,14 +11,13 @@ from typing import Any, Iterable, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from . import _native
 
 _Array = NDArray[np.float64]
 _Path = str | os.PathLike[str]
-
-_EMBEDDED = "omniglot-conv4s"
 
 # What becomes of Pillow's modes so that nothing transparent turns black; all others become RGB.
 _MODES = {"L": "L", "1": "L", "RGBA": "RGBA", "LA": "RGBA", "PA": "RGBA", "P": "RGBA"}
@@ -54,9 +53,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    model : str or path
-        The name of the shipped model or of a network that was added by ``siskin model add``, a file written by
-        ``siskin export``, or the folder of a training run. It is opened at the first use.
+    model : str, path or None
+        The name of a shipped model ("omniglot-conv4s" for drawn characters, "mini-imagenet-conv4" for photos) or of a network
+        that was added by ``siskin model add``, a file written by ``siskin export``, or the folder of a training run. It is
+        opened at the first use. None takes the shipped model that suits what the images of the fit look like.
     on_bad_image : {"error", "skip"}
         What a fit does about an image that cannot be read. "skip" leaves it out and reports it in ``skipped_``; ``answers`` has
         a dict with ``error`` for it. Other predictions have one row for each image, so that a bad one is always an error there.
@@ -64,6 +64,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : array [C], the class labels
+    model_ : str, the model that was used: its name or path
     calibration_ : str, what the answers rest on
     skipped_ : list of (image, reason), what the last fit left out: the path, or the place in the list
     left_out_ : (right, of) or None, the examples that were right when left out, one of each class at a time; ``None`` if no
@@ -81,17 +82,22 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     """
 
     classes_: NDArray[Any]
+    model_: str
     calibration_: str
     left_out_: tuple[int, int] | None
     skipped_: list[tuple[str | int, str]]
     _opened: tuple[str, _native.Network]
     _adapted: tuple[_native.Network, _native.Task]
 
-    def __init__(self, model: _Path = _EMBEDDED, *, on_bad_image: Literal["error", "skip"] = "error") -> None:
+    def __init__(self, model: _Path | None = None, *, on_bad_image: Literal["error", "skip"] = "error") -> None:
         self.model = model
         self.on_bad_image = on_bad_image
 
     def _open(self) -> _native.Network:
+        if self.model is None:
+            if not hasattr(self, "_adapted"):
+                raise NotFittedError("no model was named, and one is chosen when the classifier is fitted: fit it, or name a model")
+            return self._adapted[0]
         name = os.fspath(self.model)
         if not hasattr(self, "_opened") or self._opened[0] != name:
             self._opened = name, _native.Network.open(name)
@@ -101,6 +107,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         self, network: _native.Network, task: _native.Task, classes: NDArray[Any]
     ) -> FewShotClassifier:
         self._adapted = network, task
+        self.model_ = network.origin()
         self.classes_ = classes
         self.calibration_ = task.calibration()
         self.left_out_ = task.left_out()
@@ -146,8 +153,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, images: Iterable[Any], labels: ArrayLike) -> FewShotClassifier:
         """Adapts to labelled images. Returns the classifier."""
-        network = self._open()
-        given, y = self._readable(network, _images(images), np.asarray(labels))
+        given = _images(images)
+        network = _native.Network.suiting(given) if self.model is None else self._open()
+        given, y = self._readable(network, given, np.asarray(labels))
         if y.dtype.kind == "f" and np.isnan(y).any():
             raise ValueError("a label is NaN")
         classes, indices = np.unique(y, return_inverse=True)
@@ -157,7 +165,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     def fit_folder(self, folder: _Path) -> FewShotClassifier:
         """Adapts to a folder with one folder of images per class (or any other layout that ``siskin adapt`` reads): the same
         task, to the byte. Returns the classifier."""
-        network = self._open()
+        network = _native.Network.suiting_folder(os.fspath(folder)) if self.model is None else self._open()
         task, skipped = network.adapt_folder(os.fspath(folder), self._skips())
         self.skipped_ = list(skipped)
         return self._take(network, task, np.array(task.classes()))
@@ -260,7 +268,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         return [json.loads(next(found)) if fault is None else {"error": fault} for fault in faults]
 
     def _repr_html_(self) -> str:
-        name = html.escape(f"FewShotClassifier({os.fspath(self.model)!r})")
+        model = getattr(self, "model_", self.model)
+        name = html.escape("FewShotClassifier()" if model is None else f"FewShotClassifier({os.fspath(model)!r})")
         if not hasattr(self, "_adapted"):
             return f"<p><b>{name}</b>, not adapted to examples yet</p>"
         counts = self._adapted[1].counts()

@@ -12,6 +12,7 @@ __all__ = [
     "LabelSets",
     "Network",
     "Task",
+    "onnx_engine",
     "test",
     "train",
     "accuracy",
@@ -31,6 +32,9 @@ _F = NDArray[np.float64]
 _Image = NDArray[np.uint8] | str
 
 VERSION: str
+
+def onnx_engine() -> str: ...
+
 DEFAULT_LEVEL: float
 DEFAULT_ABSTAIN: float
 DEFAULT_MIN_PROBABILITY: float
@@ -71,6 +75,11 @@ class LabelSets:
 class Network:
     @staticmethod
     def open(name: str) -> Network: ...
+    @staticmethod
+    def suiting(images: Sequence[_Image]) -> Network: ...
+    @staticmethod
+    def suiting_folder(folder: str) -> Network: ...
+    def origin(self) -> str: ...
     def to_bytes(self) -> bytes: ...
     @staticmethod
     def from_bytes(bytes: bytes, origin: str) -> Network: ...

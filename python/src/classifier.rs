@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use siskin_gp::active::Criterion;
 use siskin_gp::classifier::{
-    EvidenceBound, GpClassifier, Likelihood, Predictions, Progress, at_median_distance,
+    EvidenceBound, GpClassifier, KernelByName, Likelihood, Predictions, Progress, at_median_distance,
 };
 use siskin_gp::kernels::{AnyForm, Kernel};
 use std::sync::Arc;
@@ -45,15 +45,13 @@ impl Classifier {
         verbose: bool,
     ) -> PyResult<Classifier> {
         let x = matrix(&x);
-        let mut model = settings.classifier(&x, &y)?;
+        let mut model = settings.classifier()?;
+        known_kernel(settings.kernel.as_deref())?;
+        let kernel = settings.kernel();
         let (cancelled, progress) = (model.cancelled.clone(), model.progress.clone());
         let threads = VECTORS.threads()?;
         let work = move || {
-            let fit = || match (settings.kernel.as_deref(), &weights) {
-                (Some("auto"), weights) => model.fit_choosing(x.as_ref(), &y, weights.as_deref()),
-                (_, Some(weights)) => model.fit_weighted(x.as_ref(), &y, weights),
-                (_, None) => model.fit(x.as_ref(), &y),
-            };
+            let fit = || model.fit_named(&kernel, x.as_ref(), &y, weights.as_deref());
             threads.install(fit).map_err(value_error)?;
             Ok(Classifier(Arc::new(model)))
         };
@@ -217,22 +215,14 @@ struct Settings {
 }
 
 impl Settings {
-    /// A classifier with them, for rows `x` with labels `y`.
-    fn classifier(&self, x: &Mat<f64>, y: &[usize]) -> PyResult<GpClassifier> {
+    fn kernel(&self) -> KernelByName {
+        let &Settings { ard, class_scales, class_lengths, .. } = self;
+        KernelByName { name: self.kernel.clone(), ard, class_scales, class_lengths }
+    }
+
+    /// A classifier with all but its kernel.
+    fn classifier(&self) -> PyResult<GpClassifier> {
         let mut model = GpClassifier::default();
-        let mut kernel = named_kernel(self.kernel.as_deref(), x, y)?;
-        if self.ard || self.class_scales || self.class_lengths {
-            let given = kernel.take().ok_or_else(|| {
-                value_error(
-                    "ard, class_scales and class_lengths need a kernel by its name, such as kernel=\"rbf\"; None and \"auto\" have none",
-                )
-            })?;
-            let classes = y.iter().max().map_or(0, |most| most + 1);
-            let given = if self.ard { given.length_per_input(x.ncols()) } else { given };
-            let given = if self.class_lengths { given.shape_per_class(classes) } else { given };
-            kernel = Some(if self.class_scales { given.scale_per_class(classes) } else { given });
-        }
-        model.kernel = kernel;
         model.likelihood = named("likelihood", &Likelihood::NAMED, &self.likelihood)?;
         model.bound = named("inference", &EvidenceBound::NAMED, &self.inference)?;
         (model.standardise, model.prior_mean, model.tau) = (self.standardise, self.prior_mean, self.tau);
@@ -241,14 +231,21 @@ impl Settings {
     }
 }
 
-/// A kernel by its name, its lengthscales starting at the median distance between the rows; none: the classifier's own. `auto` is chosen later.
-pub(crate) fn named_kernel(name: Option<&str>, x: &Mat<f64>, y: &[usize]) -> PyResult<Option<Kernel>> {
-    let Some(name) = name.filter(|name| *name != "auto") else { return Ok(None) };
-    if AnyForm::named(name).is_none() {
-        let known = format!("None, auto, {}", AnyForm::names().join(", "));
-        return Err(value_error(format!("kernel = {name:?} is not known; there are: {known}")));
+/// Refuses the name of a kernel that there is not.
+fn known_kernel(name: Option<&str>) -> PyResult<()> {
+    match name.filter(|name| *name != "auto" && AnyForm::named(name).is_none()) {
+        None => Ok(()),
+        Some(name) => {
+            let known = format!("None, auto, {}", AnyForm::names().join(", "));
+            Err(value_error(format!("kernel = {name:?} is not known; there are: {known}")))
+        }
     }
-    at_median_distance(name, x.as_ref(), y).map(Some).map_err(value_error)
+}
+
+/// A kernel by its name, its lengthscales starting at the median distance between the rows; none: the classifier's own.
+pub(crate) fn named_kernel(name: Option<&str>, x: &Mat<f64>, y: &[usize]) -> PyResult<Option<Kernel>> {
+    known_kernel(name)?;
+    name.map(|name| at_median_distance(name, x.as_ref(), y).map_err(value_error)).transpose()
 }
 
 /// Writes how far a fit is, for who wants to see it.

@@ -9,12 +9,12 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use siskin_adapt::{
-    Answer, Example, Features, Intake, Look, Mismatch, Model, Rules, Support, TaskClassifier, View,
+    Answer, DeviceChoice, EMBEDDED, Example, Features, Intake, Look, Mismatch, Model, Rules, Support,
+    TaskClassifier, View, look_every, looks_of,
 };
 use siskin_data::OnBadImage;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Images embedded between two looks at Ctrl-C: bounds the memory too.
 const CHUNK: usize = 256;
@@ -50,6 +50,32 @@ impl Network {
     #[staticmethod]
     fn open(py: Python<'_>, name: &str) -> PyResult<Network> {
         noticed(py, Model::open(name).map_err(file_error)?)
+    }
+
+    /// The shipped model that suits what some of the images look like. What cannot be read is reported when all are read.
+    #[staticmethod]
+    fn suiting(py: Python<'_>, images: Vec<Given<'_>>) -> PyResult<Network> {
+        let first = Network::of(Model::open(EMBEDDED[0].0).map_err(file_error)?);
+        let every = look_every(images.len());
+        let some = images.into_iter().step_by(every);
+        let some: Vec<Source> = some.filter_map(|image| image.source(&first.model).ok()).collect();
+        first.pool.run(py, move || {
+            let intake = Intake::default();
+            let looks: Vec<Look> = some.iter().filter_map(|source| source.look(&intake)).collect();
+            embedded_for(&looks)
+        })
+    }
+
+    /// The same for the images of a folder.
+    #[staticmethod]
+    fn suiting_folder(py: Python<'_>, folder: PathBuf) -> PyResult<Network> {
+        Pool::default()
+            .run(py, move || embedded_for(&looks_of(&folder, &Intake::default()).map_err(file_error)?))
+    }
+
+    /// The name or path it was opened by.
+    fn origin(&self) -> &str {
+        self.model.origin()
     }
 
     /// The bytes of an exported file of this network.
@@ -178,7 +204,7 @@ impl Network {
                 });
                 let more = Support::more(classes, examples.collect::<PyResult<_>>()?).map_err(value_error)?;
                 let mismatch = model.mismatch(more.examples().iter().map(|e| &e.view.look));
-                let changed = task.with_examples(&model, &more, &AtomicBool::new(false));
+                let changed = task.with_examples(&model, &more, &Arc::default());
                 Ok((changed.map(Task::of).map_err(value_error)?, mismatch))
             })
             .and_then(|(task, mismatch)| warned(py, mismatch, task))
@@ -188,7 +214,7 @@ impl Network {
     fn remove(&self, py: Python<'_>, task: &Task, class_name: String) -> PyResult<Task> {
         let (model, task) = (self.model.clone(), task.0.clone());
         self.pool.run(py, move || {
-            let changed = task.without_class(&model, &class_name, &AtomicBool::new(false));
+            let changed = task.without_class(&model, &class_name, &Arc::default());
             changed.map(Task::of).map_err(value_error)
         })
     }
@@ -321,6 +347,11 @@ fn warned<T>(py: Python<'_>, mismatch: Option<Mismatch>, value: T) -> PyResult<T
         warn(py, &mismatch.to_string())?;
     }
     Ok(value)
+}
+
+/// The shipped model for images that look so.
+fn embedded_for(looks: &[Look]) -> PyResult<Network> {
+    Model::embedded_for(looks, DeviceChoice::Cpu).map(|(model, _)| Network::of(model)).map_err(file_error)
 }
 
 /// A network, with a warning if no checksum says that it is whole.

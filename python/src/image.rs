@@ -4,7 +4,7 @@ use crate::value_error;
 use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use siskin_adapt::{Image, Intake, Model, View};
+use siskin_adapt::{Image, Intake, Look, Model, View};
 use siskin_data::fault::Fault;
 use std::path::PathBuf;
 
@@ -54,6 +54,14 @@ impl Source {
         match self {
             Source::Image(_) => format!("image {place}"),
             Source::Path(path) => path.display().to_string(),
+        }
+    }
+
+    /// What it looks like, where it can be read.
+    pub(crate) fn look(&self, intake: &Intake) -> Option<Look> {
+        match self {
+            Source::Image(image) => Some(Look::of(&image.as_ref())),
+            Source::Path(path) => intake.look_file(path).ok(),
         }
     }
 

@@ -31,6 +31,12 @@ mod _native {
     use crate::runs::{test, train};
     use pyo3::prelude::*;
 
+    /// What added ONNX networks are run by.
+    #[pyfunction]
+    fn onnx_engine() -> &'static str {
+        siskin_adapt::foreign::engine()
+    }
+
     /// The rules of answers have their defaults in one place, for Python too.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

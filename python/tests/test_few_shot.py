@@ -87,10 +87,30 @@ def test_sets_and_uncertainty(fitted, queries, mixed):
         fitted.predict_set(images, level=1.5)
 
 
+def test_the_shipped_model_is_chosen_by_what_the_images_look_like(fitted, tmp_path, recwarn):
+    assert fitted.model is None and fitted.model_ == "omniglot-conv4s"
+    photos = list(np.random.default_rng(2).integers(0, 256, (4, 60, 60, 3), dtype="uint8"))
+    kinds = ["cat", "cat", "dog", "dog"]
+    model = FewShotClassifier().fit(photos, kinds)
+    assert model.model_ == model.card["name"] == "mini-imagenet-conv4"
+    assert model.embed(photos[:1]).shape[0] == 1
+    from PIL import Image
+
+    for i, kind in enumerate(kinds):
+        (tmp_path / kind).mkdir(exist_ok=True)
+        Image.fromarray(photos[i]).save(tmp_path / kind / f"{i}.png")
+    folder = FewShotClassifier().fit_folder(tmp_path)
+    assert folder.model_ == "mini-imagenet-conv4" and (folder.predict_proba(photos) == model.predict_proba(photos)).all()
+    assert not [w for w in recwarn if "has seen" in str(w.message)]
+    for ask in (lambda: FewShotClassifier().card, lambda: FewShotClassifier().embed(photos)):
+        with pytest.raises(NotFittedError, match="fit it, or name a model"):
+            ask()
+
+
 def test_photos_given_to_a_model_of_drawings_are_a_warning(fitted, queries, recwarn):
     photos = list(np.random.default_rng(2).integers(0, 256, (2, 60, 60, 3), dtype="uint8"))
     with pytest.warns(UserWarning, match="has seen drawn characters, but all 2 images look like photos"):
-        FewShotClassifier().fit(photos, ["cat", "dog"])
+        FewShotClassifier("omniglot-conv4s").fit(photos, ["cat", "dog"])
     for ask in (fitted.predict, fitted.predict_set, fitted.embed):
         with pytest.warns(UserWarning, match="this image looks like a photo"):
             ask(photos[:1])
@@ -135,7 +155,7 @@ def test_memory_and_files_give_the_same_features(tmp_path):
     image = pytest.importorskip("PIL.Image")
     rng = np.random.default_rng(5)
     smooth = np.kron(rng.integers(0, 256, (20, 30, 4)), np.ones((17, 17, 1))).astype("uint8")  # 340 x 510: made smaller
-    model = FewShotClassifier()
+    model = FewShotClassifier("omniglot-conv4s")
     for mode, array in {"L": smooth[:, :, 0], "RGB": smooth[:, :, :3], "RGBA": smooth}.items():
         pillow = image.fromarray(array.copy())
         assert pillow.mode == mode
@@ -197,7 +217,7 @@ def test_it_is_a_scikit_learn_estimator(fitted, queries):
     with pytest.raises(NotFittedError):
         FewShotClassifier().save("nowhere.task")
     fresh = clone(fitted)
-    assert fresh.get_params() == {"model": "omniglot-conv4s", "on_bad_image": "error"} and not hasattr(fresh, "classes_")
+    assert fresh.get_params() == {"model": None, "on_bad_image": "error"} and not hasattr(fresh, "classes_")
     assert cross_val_score(FewShotClassifier(), images, truth, cv=3).mean() > 0.9
     # A fitted classifier keeps its network until it is fitted again.
     fresh.fit(images, truth).set_params(model="no-such-model")

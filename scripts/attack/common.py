@@ -47,10 +47,10 @@ def png(width=28, height=28, seed=0, grey=True):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b"")
 
 
-def form(parts):
-    """A form of (class, image) pairs."""
+def form(parts, first=0):
+    """A form of (class, image) pairs. The images are called by numbers from `first` on."""
     out = b""
-    for i, (name, image) in enumerate(parts):
+    for i, (name, image) in enumerate(parts, first):
         out += f'--XX\r\nContent-Disposition: form-data; name="{name}"; filename="{i}"\r\n\r\n'.encode() + image + b"\r\n"
     return out + b"--XX--\r\n"
 
@@ -65,14 +65,15 @@ def request(method, path, body=b"", kind=None, headers=(), host="127.0.0.1", len
 class Server:
     """A server with a state folder of its own, stopped at the end of a `with` block."""
 
-    def __init__(self, binary, args=(), memory=None, state=None):
-        self.binary, self.args, self.memory = binary, list(args), memory
+    def __init__(self, binary, args=(), memory=None, state=None, within=()):
+        """`within`: a command that starts the binary, which is given behind it."""
+        self.binary, self.args, self.memory, self.within = binary, list(args), memory, list(within)
         self.folder = tempfile.TemporaryDirectory()
         self.state = state or os.path.join(self.folder.name, "state")
 
     def start(self):
         limit = (lambda: resource.setrlimit(resource.RLIMIT_AS, (self.memory, self.memory))) if self.memory else None
-        command = [self.binary, "serve", "--port", "0", "--state", self.state] + self.args
+        command = self.within + [self.binary, "serve", "--port", "0", "--state", self.state] + self.args
         environment = {k: v for k, v in os.environ.items() if k != "SISKIN_TOKEN"}
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limit, env=environment)
@@ -116,6 +117,12 @@ class Server:
         assert status == 201, (status, body[:300])
         return f"/v1/tasks/{json.loads(body)['id']}/predict"
 
+    def task_of(self, body, keep=True):
+        """A task of a form; its path."""
+        status, _, body = self.ask("POST", f"/v1/tasks?keep={'true' if keep else 'false'}", body, FORM, timeout=120)
+        assert status == 201, (status, body[:300])
+        return f"/v1/tasks/{json.loads(body)['id']}"
+
     def memory_mb(self):
         with open(f"/proc/{self.process.pid}/status") as status:
             lines = dict(line.split(":", 1) for line in status)
@@ -153,8 +160,8 @@ class Honest:
     """Asks for a prediction again and again, on a new connection each time, while an attack goes on. A process of its own: the
     threads of the attack must not keep it waiting."""
 
-    def __init__(self, server, path, image=None, every=0.1):
-        self.server, self.path, self.every = server, path, every
+    def __init__(self, server, path, image=None, every=0.1, pause=0.0):
+        self.server, self.path, self.every, self.pause = server, path, every, pause
         self.image = image or png(seed=7)
         self.times, self.failures = [], []
 
@@ -175,13 +182,20 @@ class Honest:
         while not self.stop.wait(self.every):
             start = time.monotonic()
             try:
-                status, _, body = self.server.ask("POST", self.path, self.image, "image/png", timeout=30)
+                status, _, body = self.ask()
             except OSError as error:
                 status, body = 0, str(error).encode()
             self.times.append(time.monotonic() - start)
             if status != 200:
                 self.failures.append((status, body[:200]))
         results.send((self.times, self.failures))
+
+    def ask(self):
+        """Connects, sends after the pause, and waits for the answer."""
+        with self.server.connect(30) as stream:
+            time.sleep(self.pause)
+            stream.sendall(request("POST", self.path, self.image, "image/png", ["Connection: close"]))
+            return answer(stream)
 
     def report(self, attack, within=1.0):
         """All were answered, and within so many seconds."""

@@ -11,14 +11,16 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import crowds
 import files
 import kills
+import networks
 import odd
 import odd_files
 import server
 import soak
 
-ATTACKS = {attack.__name__: attack for attack in server.ALL + odd.ALL + files.ALL + odd_files.ALL + kills.ALL}
+ATTACKS = {attack.__name__: attack for attack in server.ALL + odd.ALL + crowds.ALL + files.ALL + odd_files.ALL + networks.ALL + kills.ALL}
 
 
 def main():

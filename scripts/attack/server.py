@@ -1,6 +1,7 @@
 """Attacks on the server. Each is bounded in number and time and talks to a server of its own on loopback."""
 
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -67,7 +68,8 @@ def never_read(binary, count=4200, seconds=12):
         path = server.task()
         ask = request("GET", "/openapi.json") * 60
         streams = []
-        with Honest(server, path) as honest:
+        # Some honest clients send a moment after they have connected, as from far away.
+        with Honest(server, path) as honest, Honest(server, path, pause=0.05) as far:
             end = time.monotonic() + seconds
             for _ in range(count):
                 try:
@@ -85,9 +87,46 @@ def never_read(binary, count=4200, seconds=12):
                         pass
                 time.sleep(0.2)
         honest.report(attack)
+        far.report(attack)
         attack.note(f"{len(streams)} connected, server {server.memory_mb():.0f} MB")
         for stream in streams:
             stream.close()
+    return attack
+
+
+def flood(port, seconds, most=2000):
+    """Connects as fast as it can, asks much and reads nothing."""
+    ask = request("GET", "/openapi.json") * 60
+    streams, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            stream = socket.create_connection(("127.0.0.1", port), timeout=5)
+            stream.setblocking(False)
+            stream.send(ask)
+            streams.append(stream)
+        except OSError:
+            pass
+        if len(streams) == most:
+            for stream in streams[:most // 2]:
+                stream.close()
+            del streams[:most // 2]
+
+
+def bursts(binary, seconds=10):
+    """Connections come faster than they can be looked at; honest clients, near and far, share their address."""
+    attack = Attack("floods of connections from three sides")
+    with Server(binary) as server:
+        path = server.task()
+        floods = [multiprocessing.Process(target=flood, args=(server.port, seconds)) for _ in range(3)]
+        clients = [Honest(server, path, every=0.02, pause=pause) for pause in (0.0, 0.02, 0.05)]
+        with clients[0], clients[1], clients[2]:
+            for process in floods:
+                process.start()
+            for process in floods:
+                process.join()
+        for honest in clients:
+            honest.report(attack)
+        attack.note(f"server {server.memory_mb():.0f} MB")
     return attack
 
 
@@ -367,4 +406,4 @@ def state_folder(binary):
     return attack
 
 
-ALL = [pixels, methods, never_read, heavy, hard_tasks, slow_bodies, sizes, origins, broken_http, task_count, terminated, state_folder]
+ALL = [pixels, methods, never_read, bursts, heavy, hard_tasks, slow_bodies, sizes, origins, broken_http, task_count, terminated, state_folder]

@@ -13,7 +13,7 @@ from place import RUNS, SMALL, Place, check, short_hash, table, wait_until
 def local(place):
     place.call("sweep", "grid.toml", "--out", "local", "--parallel", "2")
     print(place.call("sweep", "collect", "local").stdout.split("Written")[0].strip())
-    place.collect("local", "local")
+    place.collect("local")
 
 
 def slurm(place):
@@ -107,7 +107,7 @@ def paper(place):
         print("  HyperQueue:")
         by_jobs(places["hyperqueue"], lambda lines: subprocess.Popen(
             [sys.executable, "-c", QUEUE_LINES, "jobs.txt"], cwd=places["hyperqueue"].folder, env={**place.env, **queue.env},
-            stderr=subprocess.DEVNULL))
+            stderr=open(places["hyperqueue"].folder / "bars.txt", "w")))  # The package draws progress bars there.
     for name in ["slurm", "hyperqueue"]:
         for name_of_file in ["table4.csv", "table4.md", "table4.html"]:
             own, other = [(places[who].folder / "paper/budget-20" / name_of_file).read_bytes() for who in (name, "here")]
@@ -126,6 +126,7 @@ def by_jobs(place, submit):
             os.kill(worker, signal.SIGKILL)
             print("  killed one of its processes")
         job.wait()
+    check(job.returncode == 0, f"the jobs that were left ended with {job.returncode}")
     place.say(place.call(*REPRODUCE, "--report").stdout.splitlines()[-1])
 
 

@@ -1,14 +1,17 @@
-"""A folder to work in, the program, and what every check needs."""
+"""The folder that the engines work in, and what can be asked of it."""
 
 import hashlib
 import json
 import os
 import pathlib
 import signal
-import subprocess
+import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import checks
+from checks import ROOT, check, run_all
+
 # Row "1-shot" of the paper's Table 4 (temperature) by its own config, on drawn characters and with few episodes; two seeds each.
 PAPER = "configs/paper/table4-temperature/cub-1shot-tau1.toml"
 SMALL = {"data.train": "glyphs", "data.image_size": 28, "data.augment": False, "backbone.name": "conv4s", "episode.way": 3, "episode.query": 3,
@@ -35,15 +38,6 @@ PATIENCE = 900
 TABLES = ["table.csv", "table.md", "runs.csv"]
 
 
-class Failed(Exception):
-    pass
-
-
-def check(holds, what):
-    if not holds:
-        raise Failed(what)
-
-
 def wait_until(what, holds, patience=PATIENCE):
     begun = time.time()
     while not (found := holds()):
@@ -63,19 +57,13 @@ def table(settings, grid):
     return "\n".join(lines + [f"{key} = {json.dumps(value)}" for key, value in grid.items()]) + "\n"
 
 
-class Place:
+class Place(checks.Place):
     """A folder with the tables and configs, and the program."""
 
     def __init__(self, siskin, folder):
-        self.siskin, self.folder = str(siskin), pathlib.Path(folder)
+        super().__init__(siskin, folder)
         (self.folder / "glyphs.toml").write_text(GLYPHS)
         (self.folder / "grid.toml").write_text(table({**SMALL, "train.episodes": 40}, GRID))
-        self.env = dict(os.environ, SISKIN_CACHE=str(self.folder / "cache"))
-
-    def call(self, *words, env=None, ok=True):
-        done = subprocess.run([self.siskin, *words], cwd=self.folder, env=env or self.env, text=True, capture_output=True)
-        check(done.returncode == 0 or not ok, f"siskin {' '.join(words)}: {done.stdout}{done.stderr}")
-        return done
 
     def say(self, text):
         """Shows what a command said, without the folder's name."""
@@ -109,10 +97,11 @@ class Place:
         print(f"  killed the process of {name} after its first save")
         return name
 
-    def collect(self, out, like):
-        """The table of `out` must be that of `like`."""
+    def collect(self, out, like=None):
+        """The table of `out`; it must be that of `like`."""
         self.call("sweep", "collect", out)
-        for name in TABLES:
+        for name in TABLES if like else []:
             own, other = [(self.folder / place / name).read_bytes() for place in (out, like)]
             check(own == other, f"{name} of {out} differs from that of {like}")
-        print(f"  {self.status(out)}\n  table.csv {short_hash(self.folder / out / 'table.csv')}: the same bytes as with --engine local")
+        same = ": the same bytes as with --engine local" if like else ""
+        print(f"  {self.status(out)}\n  table.csv {short_hash(self.folder / out / 'table.csv')}{same}")

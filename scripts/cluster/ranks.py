@@ -2,8 +2,8 @@
 
 import json
 import os
-import resource
 import signal
+import statistics
 import subprocess
 import time
 
@@ -40,24 +40,34 @@ def mpi(place):
         traffic = [line for line in done.stderr.splitlines() if " meetings" in line]
         check(len(traffic) == (ranks > 1), f"{ranks} ranks: {done.stderr}")
         print(f"  mpirun -n {ranks}: the same bytes{''.join('. ' + line for line in traffic)}")
-    killed(place, whole)
+    killed(place)
     tested(place)
 
 
-def killed(place, whole):
-    """A rank is killed in the middle; the rest of the job is done by another number of ranks."""
-    words = mpirun(place, 3, "train", "glyphs.toml", "--out", "mpi-killed", "--set", "train.save_every=4")
-    job = subprocess.Popen(words, cwd=place.folder, env=place.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until("the job has saved", (place.folder / "mpi-killed" / "last.safetensors").exists)
-    ranks = [int(p) for p in os.listdir("/proc") if p.isdigit() and is_rank(p, "2", place.folder)]
-    check(len(ranks) == 1, f"rank 2 is {ranks}")
-    os.kill(ranks[0], signal.SIGKILL)
-    out, err = job.communicate(timeout=PATIENCE)
-    check(job.returncode != 0 and "one of them has died" in err, f"a killed rank: {job.returncode} {out}{err}")
-    print("  killed rank 2 of 3: " + next(line for line in err.splitlines() if "died" in line))
-    run(place, 2, "train", "--resume", "mpi-killed")
-    check(hashes(place, "mpi-killed") == whole, "after a killed rank and a resume on 2 ranks the bytes differ")
-    print("  resumed on 2 ranks: the same bytes")
+def killed(place):
+    """A rank is killed in the middle of a training that saves only when it must; another number of ranks does the rest."""
+    rare = ["--set", "train.save_every=1000", "--set", "train.save_minutes=0.0"]
+    place.call("train", "glyphs.toml", "--out", "rare", *rare)
+    for victim in ["2", "0"]:
+        out = f"killed-{victim}"
+        words = mpirun(place, 3, "train", "glyphs.toml", "--out", out, *rare)
+        job = subprocess.Popen(words, cwd=place.folder, env=place.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        # The first validation keeps the best weights. Then it is in the middle.
+        wait_until("the job has validated", (place.folder / out / "best.safetensors").exists)
+        ranks = [int(p) for p in os.listdir("/proc") if p.isdigit() and is_rank(p, victim, place.folder)]
+        check(len(ranks) == 1, f"rank {victim} is {ranks}")
+        os.kill(ranks[0], signal.SIGKILL)
+        _, err = job.communicate(timeout=PATIENCE)
+        check(job.returncode != 0, f"a killed rank: {err}")
+        saved = (place.folder / out / "last.safetensors").exists()
+        if victim != "0":
+            check(saved and "one of them has died" in err, f"nothing was saved: {err}")
+            print(f"  killed rank {victim} of 3: " + next(line for line in err.splitlines() if "died" in line))
+        far = place.call("watch", out, "--once").stdout.strip()
+        print(f"  killed rank {victim} of 3, {'saved by the first' if saved else 'which saves; the last validation is kept'}: {far}")
+        run(place, 2, "train", "--resume", out)
+        check(hashes(place, out) == hashes(place, "rare"), "after a killed rank and a resume on 2 ranks the bytes differ")
+        print("  resumed on 2 ranks: the same bytes")
 
 
 def is_rank(process, rank, folder):
@@ -124,26 +134,46 @@ def hosts(place):
 # Conv4 on 84 pixels, as the paper trains; two episodes share a step.
 SPEED = ["train", "glyphs.toml", *[word for key in ["data.image_size=84", "backbone.name=conv4", "episode.way=5", "episode.query=15",
          "train.episodes=16", "train.episodes_per_step=2", "train.validate_every=0"] for word in ("--set", key)]]
+TURNS = 2
 
 
 def speed(place):
-    """Wall and CPU time of the same training; a busy machine changes the first and hardly the second."""
+    """Wall and CPU time of the same training, the ways in turn. A busy machine changes the first and hardly the second: no
+    training can take less on free cores than its busiest thread computes."""
     ways = {"1 process, 1 thread": lambda out: [place.siskin, "--threads", "1", *SPEED, "--out", out],
             "1 process, 2 threads": lambda out: [place.siskin, "--threads", "2", *SPEED, "--out", out],
             "2 ranks, 1 thread each": lambda out: mpirun(place, 2, *SPEED, "--out", out)}
-    found = {name: [] for name in ways}
-    for round in range(3):
+    found, one = {name: [] for name in ways}, None
+    for turn in range(TURNS):
         for number, (name, words) in enumerate(ways.items()):
-            before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
-            done = subprocess.run(words(f"speed-{number}-{round}"), cwd=place.folder, env=place.env, text=True, capture_output=True)
-            check(done.returncode == 0, f"{name}: {done.stderr}")
-            wall, after = time.time() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
-            found[name].append((wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
-            said = [line for line in done.stderr.splitlines() if " meetings" in line]
-    check(hashes(place, "speed-0-0") == hashes(place, "speed-2-0"), "the ranks give other bytes")
-    load = os.getloadavg()[0]
-    one = min(found["1 process, 1 thread"])
+            out = f"speed-{number}-{turn}"
+            begun = time.time()
+            job = subprocess.Popen(words(out), cwd=place.folder, env=place.env, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            threads = {}
+            while job.poll() is None:
+                threads.update(computed(place.folder))
+                time.sleep(0.02)
+            said = job.stderr.read()
+            check(job.returncode == 0, f"{name}: {said}")
+            check(hashes(place, out) == hashes(place, "speed-0-0"), f"{name}: other bytes")
+            found[name].append((max(threads.values()), sum(threads.values()), time.time() - begun))
     for name, times in found.items():
-        wall, cpu = min(times)
-        print(f"  {name}: {wall:.1f} s, CPU {cpu:.1f} s; speed-up {one[0] / wall:.2f}, CPU {cpu / one[1]:.2f} times (best of 3)")
-    print(f"  {said[0]}\n  load of the machine meanwhile: {load:.1f} on {os.cpu_count()} cores")
+        busiest, cpu, wall = [statistics.median(column) for column in zip(*times)]
+        one = one or (busiest, wall)
+        print(f"  {name}: the busiest thread computes {busiest:.2f} s ({one[0] / busiest:.2f} times as fast), all {cpu:.2f} s; "
+              f"wall {wall:.1f} s ({one[1] / wall:.2f} times)")
+    print(f"  medians of {TURNS}. {next(line for line in said.splitlines() if ' meetings' in line)}")
+    print(f"  load of the machine at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+
+
+def computed(folder):
+    """CPU seconds of every thread of the program in `folder`, so far."""
+    found = {}
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{process}/cwd") == str(folder) and b"siskin" in open(f"/proc/{process}/comm", "rb").read():
+                for thread in os.listdir(f"/proc/{process}/task"):
+                    found[process, thread] = int(open(f"/proc/{process}/task/{thread}/schedstat").read().split()[0]) / 1e9
+        except OSError:
+            pass  # It has ended.
+    return found

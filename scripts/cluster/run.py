@@ -16,16 +16,13 @@ import argparse
 import os
 import pathlib
 import sys
-import tempfile
-import time
 
 from grids import hyperqueue, limit, local, paper, slurm
 from long_runs import plan, watch
-from place import Failed, Place, check
+from place import Place, run_all
 from ranks import hosts, mpi, speed
 
-CHECKS = {"local": local, "slurm": slurm, "limit": limit, "hyperqueue": hyperqueue, "paper": paper, "mpi": mpi, "hosts": hosts, "speed": speed,
-          "plan": plan, "watch": watch}
+CHECKS = {one.__name__: one for one in [local, slurm, limit, hyperqueue, paper, mpi, hosts, speed, plan, watch]}
 
 
 def main():
@@ -34,30 +31,17 @@ def main():
     parser.add_argument("--siskin", default="target/release/siskin", help="the program")
     args = parser.parse_args()
     siskin = pathlib.Path(args.siskin).resolve()
-    check(siskin.exists(), f"{siskin} is not there: cargo build --release --features mpi")
+    if not siskin.exists():
+        sys.exit(f"{siskin} is not there: cargo build --release --features mpi")
     if os.environ.get("SISKIN_CLUSTER_NAMESPACE") != "yes":
         # No other network than the loopback of a namespace of its own. Slurm asks for an address beside 127.0.0.1 before it listens.
         env = dict(os.environ, SISKIN_CLUSTER_NAMESPACE="yes")
         inside = ["unshare", "--net", "sh", "-c", 'ip link set lo up && ip addr add 10.99.0.1/32 dev lo && exec "$@"', "sh", sys.executable, *sys.argv]
         os.execvpe("unshare", inside, env)
-    passed = failed = 0
-    with tempfile.TemporaryDirectory(prefix="siskin-cluster-") as folder:
-        place = Place(siskin, folder)
-        chosen = args.checks or list(CHECKS)
-        if "local" not in chosen and set(chosen) & {"slurm", "hyperqueue"}:
-            chosen = ["local", *chosen]
-        for name in chosen:
-            print(f"{name}:", flush=True)
-            begun = time.time()
-            try:
-                CHECKS[name](place)
-                passed += 1
-                print(f"  passed in {time.time() - begun:.0f} s", flush=True)
-            except Failed as why:
-                failed += 1
-                print(f"  FAILED: {why}", flush=True)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(failed > 0)
+    chosen = args.checks or list(CHECKS)
+    if "local" not in chosen and set(chosen) & {"slurm", "hyperqueue"}:
+        chosen = ["local", *chosen]
+    run_all([CHECKS[name] for name in chosen], "siskin-cluster-", lambda folder: Place(siskin, folder))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 
 Every strategy starts from the same rows (one of each class), asks for `--batch` labels at a time from the same pool, and is scored by the
 same classifier (ours) on the same test rows. The figure is the area under the curve of accuracy over labels, as a mean accuracy, with the 95 %
-interval over seeds; the last columns are the mean differences to random rows and to uncertainty sampling, paired by seed. scikit-activeml
+interval over seeds (Student's t); the last columns are the mean differences to random rows and to uncertainty sampling, paired by seed. scikit-activeml
 chooses by its `UncertaintySampling(method="entropy")` with our probabilities. --vectors adds sets: the .npy files of `siskin embed` (NAME_labels.npy
 beside), the first --classes classes of them. `siskin embed models/omniglot-conv4s.safetensors FOLDER --out omniglot.npy` makes such files.
 """
@@ -14,6 +14,7 @@ import argparse
 import warnings
 
 import numpy as np
+from scipy import stats
 from sklearn import datasets
 from skactiveml.classifier import SklearnClassifier
 from skactiveml.pool import UncertaintySampling
@@ -88,7 +89,8 @@ def main():
             start = [int(pool[np.flatnonzero(y[pool] == c)[0]]) for c in np.unique(y[pool])]
             for who, choose in strategies.items():
                 areas[who].append(curve(choose, x, y, start, pool, test, options, seed))
-        interval = lambda a: f"{100 * np.mean(a):.2f} ± {196 * np.std(a, ddof=1) / np.sqrt(len(a)):.2f}"
+        wide = 100 * stats.t.ppf(0.975, options.seeds - 1) / np.sqrt(options.seeds)
+        interval = lambda a: f"{100 * np.mean(a):.2f} ± {wide * np.std(a, ddof=1):.2f}"
         for who, area in areas.items():
             against = [np.subtract(area, areas[rival]) for rival in list(strategies)[:2]]
             print(f"| {name} | {who} | {interval(area)} | {interval(against[0])} | {interval(against[1])} |", flush=True)

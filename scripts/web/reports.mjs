@@ -54,6 +54,8 @@ async function look(browser, shots, name, file) {
     await page.goto("file://" + file);
     const place = `${name}, ${colorScheme}, ${width} pixels`;
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${place}: wider than the screen`);
+    const cut = await page.$$eval(width > 400 ? "figure, .scroll" : "figure", (all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length);
+    assert.equal(cut, 0, `${place}: charts or tables are cut off`);
     // Letters of charts are to be read: not smaller than 8 pixels, whatever the width.
     const small = await page.$$eval("figure svg text", (all) => all.map((t) => [t.textContent, t.getBoundingClientRect().height]).filter(([words, h]) => words.trim() && h < 8));
     assert.deepEqual(small, [], `${place}: letters too small`);

@@ -5,12 +5,18 @@ use crate::error::{Error, Result};
 use crate::support::Support;
 use siskin_methods::{Features, select};
 use siskin_model::Model;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 impl TaskClassifier {
     /// The task with more examples, of its classes or of new ones. An example of the same name and class takes the place of the
     /// old one.
-    pub fn with_examples(&self, model: &Model, more: &Support, stop: &AtomicBool) -> Result<TaskClassifier> {
+    pub fn with_examples(
+        &self,
+        model: &Model,
+        more: &Support,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<TaskClassifier> {
         self.check_model(model)?;
         let new = model.embed_until(more.examples().iter().map(|e| &e.view), stop)?;
         let mut all = self.labelled();
@@ -32,7 +38,12 @@ impl TaskClassifier {
     }
 
     /// The task without a class and its examples.
-    pub fn without_class(&self, model: &Model, class: &str, stop: &AtomicBool) -> Result<TaskClassifier> {
+    pub fn without_class(
+        &self,
+        model: &Model,
+        class: &str,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<TaskClassifier> {
         self.check_model(model)?;
         let Some(gone) = self.classes.iter().position(|name| name == class) else {
             let there = self.classes.join(", ");
@@ -46,7 +57,12 @@ impl TaskClassifier {
     }
 
     /// The task without one example, by its place. The last example of a class takes the class with it.
-    pub fn without_example(&self, model: &Model, index: usize, stop: &AtomicBool) -> Result<TaskClassifier> {
+    pub fn without_example(
+        &self,
+        model: &Model,
+        index: usize,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<TaskClassifier> {
         self.check_model(model)?;
         let Some(&label) = self.labels.get(index) else {
             let count = self.labels.len();

@@ -15,6 +15,7 @@ use siskin_gp::classifier::GpClassifier;
 use siskin_methods::gp::from_examples::FromExamples;
 use siskin_methods::{Features, GaussianProcess};
 use siskin_model::{Card, DeviceChoice, Model, ModelHead};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// The model a task was made with.
@@ -26,6 +27,29 @@ pub struct ModelRef {
     pub hash: String,
     /// The path or name it was opened by.
     pub origin: String,
+}
+
+impl ModelRef {
+    /// Opens it where it was, or elsewhere, on some hardware.
+    pub(crate) fn open_on(&self, elsewhere: Option<&str>, device: DeviceChoice) -> Result<Model> {
+        let model = Model::open_on(elsewhere.unwrap_or(&self.origin), device)?;
+        self.check(&model)?;
+        Ok(model)
+    }
+
+    /// Refuses another model.
+    fn check(&self, model: &Model) -> Result<()> {
+        if model.has_hash(&self.hash) {
+            return Ok(());
+        }
+        let short = |hash: &str| hash.chars().take(12).collect();
+        Err(Error::OtherModel {
+            expected: self.origin.clone(),
+            expected_hash: short(&self.hash),
+            found: model.origin().into(),
+            found_hash: short(model.hash()),
+        })
+    }
 }
 
 /// Features of labelled images.
@@ -60,7 +84,7 @@ pub struct TaskClassifier {
 impl TaskClassifier {
     /// Adapts `model` to labelled images. `title`: what to call the task.
     pub fn adapt(model: &Model, support: &Support, title: &str) -> Result<TaskClassifier> {
-        TaskClassifier::adapt_until(model, support, title, &AtomicBool::new(false))
+        TaskClassifier::adapt_until(model, support, title, &Arc::default())
     }
 
     /// [`TaskClassifier::adapt`] that ends with [`Error::Stopped`] soon after somebody sets `stop`.
@@ -68,7 +92,7 @@ impl TaskClassifier {
         model: &Model,
         support: &Support,
         title: &str,
-        stop: &AtomicBool,
+        stop: &Arc<AtomicBool>,
     ) -> Result<TaskClassifier> {
         let features = model.embed_until(support.examples().iter().map(|e| &e.view), stop)?;
         let examples = Examples {
@@ -86,7 +110,7 @@ impl TaskClassifier {
         model: &Model,
         examples: Examples,
         title: &str,
-        stop: &AtomicBool,
+        stop: &Arc<AtomicBool>,
     ) -> Result<TaskClassifier> {
         check_title(title)?;
         let Examples { classes, names, labels, features, other_kind } = examples;
@@ -98,10 +122,10 @@ impl TaskClassifier {
                 fit_process((&gp, power), &features, (&labels, way), stop)?
             }
             ModelHead::FromExamples => {
-                fit_examples((FromExamples::classifier(), FEATURES), &features, (&labels, way))?
+                fit_examples((FromExamples::classifier(), FEATURES), &features, (&labels, way), stop)?
             }
         };
-        let calibration = calibrated(&fitted, &labels, way, (model.card().ok(), other_kind))?;
+        let calibration = calibrated(&fitted, (&labels, way), (model.card().ok(), other_kind), stop)?;
         let made_with =
             ModelRef { name: model.name().into(), hash: model.hash().into(), origin: model.origin().into() };
         let (title, model) = (title.into(), Some(made_with));
@@ -125,8 +149,8 @@ impl TaskClassifier {
             true => (FromExamples::classifier(), FEATURES),
             false => (GpClassifier::default(), COLUMNS),
         };
-        let fitted = fit_examples(settings, &features, (&labels, way))?;
-        let calibration = calibrated(&fitted, &labels, way, (None, false))?;
+        let fitted = fit_examples(settings, &features, (&labels, way), &Arc::default())?;
+        let calibration = calibrated(&fitted, (&labels, way), (None, false), &AtomicBool::new(false))?;
         let title = vectors.name.clone();
         Ok(TaskClassifier { title, model: None, classes, names, labels, features, fitted, calibration })
     }
@@ -194,9 +218,7 @@ impl TaskClassifier {
 
     /// The same on other hardware.
     pub fn open_model_on(&self, elsewhere: Option<&str>, device: DeviceChoice) -> Result<Model> {
-        let model = Model::open_on(elsewhere.unwrap_or(&self.made_with()?.origin), device)?;
-        self.check_model(&model)?;
-        Ok(model)
+        self.made_with()?.open_on(elsewhere, device)
     }
 
     fn made_with(&self) -> Result<&ModelRef> {
@@ -207,17 +229,7 @@ impl TaskClassifier {
 
     /// Refuses a model other than the one the task was made with.
     pub fn check_model(&self, model: &Model) -> Result<()> {
-        let expected = self.made_with()?;
-        if model.has_hash(&expected.hash) {
-            return Ok(());
-        }
-        let short = |hash: &str| hash.chars().take(12).collect();
-        Err(Error::OtherModel {
-            expected: expected.origin.clone(),
-            expected_hash: short(&expected.hash),
-            found: model.origin().into(),
-            found_hash: short(model.hash()),
-        })
+        self.made_with()?.check(model)
     }
 
     /// What it is called.
@@ -284,8 +296,10 @@ fn fit_examples(
     (settings, power): (GpClassifier, f64),
     features: &Features,
     (labels, way): (&[usize], usize),
+    stop: &Arc<AtomicBool>,
 ) -> Result<Fitted> {
     let mut classifier = settings;
+    classifier.cancelled = stop.clone();
     // A task asks each example how it looks without its fold: that needs all of them.
     classifier.inducing = Some(0);
     let balance = Balance::new(labels, way, power);
@@ -294,17 +308,19 @@ fn fit_examples(
         Some(weights) => classifier.fit_weighted(x, labels, &weights)?,
         None => classifier.fit(x, labels)?,
     }
+    // It outlives the one who could stop it.
+    classifier.cancelled = Arc::default();
     Fitted::of_vectors(classifier, features, labels, balance)
 }
 
 /// What is known of how sure it may be, from the model's `card` and whether the examples are of `other_kind`.
 fn calibrated(
     fitted: &Fitted,
-    labels: &[usize],
-    way: usize,
+    (labels, way): (&[usize], usize),
     (card, other_kind): (Option<&Card>, bool),
+    stop: &AtomicBool,
 ) -> Result<TaskCalibration> {
-    let held = held_out(fitted, labels, way)?;
+    let held = held_out(fitted, labels, way, stop)?;
     TaskCalibration::new(held.as_ref(), card, (way, labels.len() as f64 / way as f64), other_kind)
 }
 

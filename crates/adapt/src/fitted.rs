@@ -1,14 +1,14 @@
 //! The fitted classifier of a task: a Gaussian process on the network's features, or one on vectors.
 
 use crate::balance::Balance;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::strangeness::{Centre, Facts, Seen, Surroundings};
 use faer::Mat;
 use siskin_gp::classifier::GpClassifier;
 use siskin_gp::posterior::{Latent, Posterior};
 use siskin_gp::{Hyper, Resolution, Sites, Support};
 use siskin_methods::{Features, GaussianProcess, matrix, row_major};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The classifier, and the surroundings of its examples.
 #[derive(Debug, Clone)]
@@ -137,7 +137,7 @@ impl Fitted {
     }
 
     /// What it says of its own examples, each without the examples of its fold; rows as in `folds`, one fold after the other.
-    pub(crate) fn left_out(&self, folds: &[Vec<usize>]) -> Result<Raw> {
+    pub(crate) fn left_out(&self, folds: &[Vec<usize>], stop: &AtomicBool) -> Result<Raw> {
         let (latent, probabilities) = match &self.kind {
             Kind::Network(network) => {
                 let latent = network.posterior.left_out(&network.support.task()?, folds)?;
@@ -150,8 +150,11 @@ impl Fitted {
                 (latent, probabilities)
             }
         };
-        let without = |fold: &Vec<usize>| Centre::new(&self.among, &self.labels, self.classes, fold);
-        let centres: Vec<Centre> = folds.iter().map(without).collect();
+        let without = |fold: &Vec<usize>| match stop.load(Ordering::Relaxed) {
+            true => Err(Error::Stopped),
+            false => Ok(Centre::new(&self.among, &self.labels, self.classes, fold)),
+        };
+        let centres: Vec<Centre> = folds.iter().map(without).collect::<Result<_>>()?;
         let of_fold = folds.iter().zip(&centres);
         let places: Vec<(usize, &Centre)> =
             of_fold.flat_map(|(fold, centre)| fold.iter().map(move |&row| (row, centre))).collect();

@@ -7,6 +7,7 @@
 use crate::error::Result;
 use crate::fitted::{Fitted, Raw};
 use siskin_gp::left_out::one_of_each_class;
+use std::sync::atomic::AtomicBool;
 
 /// Predictions of labelled examples, each without its fold.
 pub(crate) struct HeldOut {
@@ -16,11 +17,16 @@ pub(crate) struct HeldOut {
 
 /// Leaves out the folds. Classes with a single example are never left out: without it they would not be there. `None` if no
 /// class has two.
-pub(crate) fn held_out(fitted: &Fitted, labels: &[usize], classes: usize) -> Result<Option<HeldOut>> {
+pub(crate) fn held_out(
+    fitted: &Fitted,
+    labels: &[usize],
+    classes: usize,
+    stop: &AtomicBool,
+) -> Result<Option<HeldOut>> {
     let folds = one_of_each_class(labels, classes);
     if folds.is_empty() {
         return Ok(None);
     }
-    let raw = fitted.left_out(&folds)?;
+    let raw = fitted.left_out(&folds, stop)?;
     Ok(Some(HeldOut { raw, labels: folds.iter().flatten().map(|&row| labels[row]).collect() }))
 }

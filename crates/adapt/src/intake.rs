@@ -3,8 +3,9 @@
 use siskin_data::fault::Fault;
 use siskin_data::files;
 use siskin_data::image::decode::{Claim, MAX_PIXELS, decode_if};
+use siskin_data::open::SHORTER_SIDE;
 use siskin_data::source::tree::MAX_FILE_BYTES;
-use siskin_model::{Model, View};
+use siskin_model::{Look, Model, View};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -37,6 +38,17 @@ impl Intake {
     pub fn view(&self, model: &Model, bytes: &[u8]) -> Result<View, Fault> {
         let image = decode_if(bytes, Some(model.shorter_side()), |claim| self.admit(claim))?;
         Ok(model.view(&image))
+    }
+
+    /// Decodes an image for what it looks like, before a model is chosen for it.
+    pub fn look(&self, bytes: &[u8]) -> Result<Look, Fault> {
+        let image = decode_if(bytes, Some(SHORTER_SIDE), |claim| self.admit(claim))?;
+        Ok(Look::of(&image.as_ref()))
+    }
+
+    /// The same of an image file.
+    pub fn look_file(&self, path: &Path) -> Result<Look, Fault> {
+        self.look(&read(path)?)
     }
 
     /// Reads an image file and makes the view that `model` has of it.

@@ -2,23 +2,18 @@
 
 use crate::classifier::ModelRef;
 use crate::error::{Error, Result};
+use crate::sealed::Kind;
 use crate::support::{Support, check_title};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
-use siskin_data::files;
+use siskin_data::source::embeddings::VectorsWithSets;
 use siskin_gp::classifier::LabelSetClassifier;
 use siskin_methods::{Features, matrix};
-use siskin_model::{Model, ModelHead, View};
-use std::collections::HashMap;
+use siskin_model::{DeviceChoice, Model, ModelHead, View};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Key of the JSON in the header.
-const KEY: &str = "siskin-label-set-task";
-/// Raised when the meaning of a stored field changes.
-const VERSION: u32 = 1;
-/// Most bytes of a task file.
-const MOST_BYTES: u64 = 256 << 20;
+const KIND: Kind =
+    Kind { key: "siskin-label-set-task", version: 2, made_by: "siskin adapt FOLDER --label-sets" };
 
 /// A classifier of label sets, adapted to labelled images.
 #[derive(Debug, Clone)]
@@ -31,17 +26,15 @@ pub struct LabelSetTask {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct About {
-    version: u32,
     title: String,
-    model: ModelRef,
+    /// The network whose features it takes; none where it takes vectors.
+    model: Option<ModelRef>,
     /// Names of the labels.
     labels: Vec<String>,
     /// How many images have each.
     counts: Vec<usize>,
     examples: usize,
     width: usize,
-    /// blake3 of this without its checksum, and of the classifier.
-    checksum: String,
 }
 
 /// What is said of one image.
@@ -89,22 +82,36 @@ impl LabelSetTask {
         if let ModelHead::Process(gp) = model.head()? {
             classifier.kernel = Some(gp.hyper.kernel);
         }
+        let model =
+            ModelRef { name: model.name().into(), hash: model.hash().into(), origin: model.origin().into() };
         let labels = support.classes().to_vec();
-        classifier.fit(matrix(&features), &sets, labels.len())?;
+        LabelSetTask::fitted(classifier, &features, (&sets, labels), (title, Some(model)))
+    }
+
+    /// Fits `classifier` (its settings, its progress, its flag that ends it) to vectors with label sets.
+    pub fn fit(classifier: LabelSetClassifier, given: VectorsWithSets, title: &str) -> Result<LabelSetTask> {
+        check_title(title)?;
+        let VectorsWithSets { dim, vectors, sets, names } = given;
+        let values = vectors.iter().map(|&v| f64::from(v)).collect();
+        let features = Features { values, rows: sets.len(), dim };
+        LabelSetTask::fitted(classifier, &features, (&sets, names), (title, None))
+    }
+
+    fn fitted(
+        mut classifier: LabelSetClassifier,
+        features: &Features,
+        (sets, labels): (&[Vec<usize>], Vec<String>),
+        (title, model): (&str, Option<ModelRef>),
+    ) -> Result<LabelSetTask> {
+        classifier.fit(matrix(features), sets, labels.len())?;
         let count = |c: usize| sets.iter().filter(|set| set.contains(&c)).count();
         let about = About {
-            version: VERSION,
             title: title.into(),
-            model: ModelRef {
-                name: model.name().into(),
-                hash: model.hash().into(),
-                origin: model.origin().into(),
-            },
+            model,
             counts: (0..labels.len()).map(count).collect(),
             labels,
             examples: sets.len(),
             width: features.dim,
-            checksum: String::new(),
         };
         Ok(LabelSetTask { about, classifier })
     }
@@ -122,20 +129,22 @@ impl LabelSetTask {
         Ok(at.sets.iter().enumerate().map(one).collect())
     }
 
-    /// The model it was made with, from where it was then or from `elsewhere`.
-    pub fn open_model(&self, elsewhere: Option<&str>) -> Result<Model> {
-        let expected = &self.about.model;
-        let model = Model::open(elsewhere.unwrap_or(&expected.origin))?;
-        if model.has_hash(&expected.hash) {
-            return Ok(model);
-        }
-        let short = |hash: &str| hash.chars().take(12).collect();
-        Err(Error::OtherModel {
-            expected: expected.origin.clone(),
-            expected_hash: short(&expected.hash),
-            found: model.origin().into(),
-            found_hash: short(model.hash()),
-        })
+    /// Whether it takes vectors, and so has no model.
+    pub fn takes_vectors(&self) -> bool {
+        self.about.model.is_none()
+    }
+
+    /// Length of a vector, or of an image's features.
+    pub fn width(&self) -> usize {
+        self.about.width
+    }
+
+    /// The model it was made with, from where it was then or from `elsewhere`, on some hardware.
+    pub fn open_model(&self, elsewhere: Option<&str>, device: DeviceChoice) -> Result<Model> {
+        let Some(expected) = &self.about.model else {
+            return Err(Error::Support("this classifier takes vectors and has no model".into()));
+        };
+        expected.open_on(elsewhere, device)
     }
 
     /// Names of the labels, and how many images have each.
@@ -150,63 +159,18 @@ impl LabelSetTask {
 
     /// Writes the task file: the old file or the new one, never a part.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let bytes = self.classifier.to_bytes()?;
-        let mut about = self.about.clone();
-        about.checksum = checksum(&about, &bytes)?;
-        let bad = |why: safetensors::SafeTensorError| Error::Task {
-            name: path.display().to_string(),
-            why: why.to_string(),
-        };
-        let view = TensorView::new(Dtype::U8, vec![bytes.len()], &bytes).map_err(bad)?;
-        let entries = HashMap::from([(KEY.to_owned(), serde_json::to_string(&about)?)]);
-        let file = serialize([("classifier", view)], Some(entries)).map_err(bad)?;
-        files::write(path, &file)
-            .map_err(|source| siskin_data::Error::io("write the task file", path, source).into())
+        KIND.save(path, &self.about, &self.classifier.to_bytes()?)
     }
 
     /// Reads a task file; `None` if it holds a task of another kind.
     pub fn load(path: &Path) -> Result<Option<LabelSetTask>> {
-        let bytes = files::read(path, MOST_BYTES)
-            .map_err(|source| siskin_data::Error::io("read the task file", path, source))?;
-        LabelSetTask::from_bytes(&bytes, &path.display().to_string())
-    }
-
-    fn from_bytes(bytes: &[u8], name: &str) -> Result<Option<LabelSetTask>> {
-        let bad = |why: String| Error::Task { name: name.into(), why };
-        // What is no safetensors file at all is said by the reader of other tasks.
-        let Ok((_, metadata)) = SafeTensors::read_metadata(bytes) else { return Ok(None) };
-        let Some(json) = metadata.metadata().as_ref().and_then(|entries| entries.get(KEY)) else {
-            return Ok(None);
-        };
-        let value: serde_json::Value = serde_json::from_str(json)?;
-        if value["version"].as_u64() != Some(u64::from(VERSION)) {
-            return Err(bad(format!("its format is {}, this program reads {VERSION}", value["version"])));
-        }
-        let mut about: About = serde_json::from_value(value)?;
-        let tensors = SafeTensors::deserialize(bytes).map_err(|e| bad(e.to_string()))?;
-        let inner = tensors.tensor("classifier").map_err(|e| bad(e.to_string()))?.data().to_vec();
-        let kept = std::mem::take(&mut about.checksum);
-        if checksum(&about, &inner)? != kept {
-            return Err(bad(
-                "it is damaged: the checksum does not fit. Make it again: siskin adapt FOLDER".into()
-            ));
-        }
-        let classifier = LabelSetClassifier::from_bytes(&inner, name)?;
+        let Some((about, bytes)) = KIND.load::<About>(path)? else { return Ok(None) };
+        let classifier = LabelSetClassifier::from_bytes(&bytes, path)?;
         let labels = classifier.learned()?.labels;
         if labels != about.labels.len() || labels != about.counts.len() {
-            return Err(bad(format!("it names {} labels and knows {labels}", about.labels.len())));
+            let why = format!("it names {} labels and knows {labels}", about.labels.len());
+            return Err(Error::Task { name: path.display().to_string(), why });
         }
         Ok(Some(LabelSetTask { about, classifier }))
     }
-}
-
-/// Of a header with an empty checksum and the classifier.
-fn checksum(about: &About, classifier: &[u8]) -> Result<String> {
-    let about = About { checksum: String::new(), ..about.clone() };
-    let json = serde_json::to_vec(&about)?;
-    let mut hasher = blake3::Hasher::new();
-    for bytes in [json.as_slice(), classifier] {
-        hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
-    }
-    Ok(hasher.finalize().to_hex().to_string())
 }

@@ -52,6 +52,7 @@ mod measure;
 mod none_of_these;
 mod novelty;
 mod rules;
+mod sealed;
 mod sets;
 mod strangeness;
 mod suggest;
@@ -59,6 +60,7 @@ mod support;
 mod task_file;
 mod tempering;
 pub mod unequal;
+mod vector_classifier;
 mod vectors;
 
 /// For the fuzz targets.
@@ -72,7 +74,7 @@ pub mod fuzzing {
 
 pub use answer::{Answer, NamedAnswer, Neighbour};
 pub use calibration::{LeftOut, TaskCalibration};
-pub use choice::looks_of;
+pub use choice::{look_every, looks_of};
 pub use classifier::{Examples, ModelRef, TaskClassifier};
 pub use cost::{FitLimits, Shape};
 pub use error::{Error, Result};
@@ -92,4 +94,5 @@ pub use siskin_model::{
 };
 pub use suggest::{Advice, NextLabel};
 pub use support::{Example, Support, title_of};
+pub use vector_classifier::{VectorClassifier, VectorRules, VectorSettings};
 pub use vectors::{EmbedDone, EmbedJob};

@@ -51,8 +51,9 @@ impl Part {
         let parts = episodes.par_iter().map(|episode| {
             // Equal numbers of examples: the power plays no part.
             let (labelled, head) = ((episode.labels.as_slice(), way), (process, UNMEASURED));
-            let fitted = Fitted::fit_network(&episode.support, labelled, head, &AtomicBool::new(false))?;
-            let held = held_out(&fitted, &episode.labels, way)?;
+            let never = AtomicBool::new(false);
+            let fitted = Fitted::fit_network(&episode.support, labelled, head, &never)?;
+            let held = held_out(&fitted, &episode.labels, way, &never)?;
             Ok((fitted.predict(&episode.queries)?, fitted.predict(&episode.strangers)?, held))
         });
         let empty = Raw::empty;

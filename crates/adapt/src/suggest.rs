@@ -10,6 +10,7 @@ use siskin_gp::active::{Criterion, batch};
 use siskin_gp::inference::{Inference, NaturalOptions};
 use siskin_gp::stopping::{Stopping, stopping};
 use siskin_methods::{Features, matrix, select};
+use std::sync::atomic::AtomicBool;
 
 /// A query whose label would help, the most helpful first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,8 +64,13 @@ impl TaskClassifier {
 
     /// Whether more labels would change little; `None` where a class has one example: nothing can be left out.
     pub fn advice(&self) -> Result<Option<Advice>> {
+        self.advice_until(&AtomicBool::new(false))
+    }
+
+    /// [`TaskClassifier::advice`] that ends with [`crate::Error::Stopped`] soon after somebody sets `stop`.
+    pub fn advice_until(&self, stop: &AtomicBool) -> Result<Option<Advice>> {
         let found = match &self.fitted.kind {
-            Kind::Vectors(classifier) => classifier.stopping()?,
+            Kind::Vectors(classifier) => classifier.stopping_until(stop)?,
             Kind::Network(network) => {
                 let classes = self.classes.len();
                 let inference = Inference::Natural(NaturalOptions::default());
@@ -72,7 +78,7 @@ impl TaskClassifier {
                     let labels: Vec<usize> = known.iter().map(|&i| self.labels[i]).collect();
                     let known = select(&self.features, known);
                     let support = Support::new(matrix(&known), &labels, network.hyper.prior(classes))?;
-                    let posterior = inference.posterior(&support.task()?)?;
+                    let posterior = inference.posterior_until(&support.task()?, stop)?;
                     let held = select(&self.features, held);
                     posterior.probs(&support.query(matrix(&held))?, Resolution::Standard)
                 })?
@@ -106,6 +112,7 @@ mod tests {
             assert_eq!((found.len(), found[0].index), (2, 1), "{by:?}");
         }
         assert!(task.advice().unwrap().unwrap().enough);
+        assert!(matches!(task.advice_until(&AtomicBool::new(true)), Err(crate::Error::Stopped)));
     }
 
     /// An array as NumPy writes it.

@@ -2,7 +2,7 @@
 
 use siskin_adapt::{EMBEDDED, Error, Example, Image, Model, Rules, Support, TaskClassifier, View};
 use siskin_data::Embeddings;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 /// A white sheet with black strokes that differ by class, moved a little by `shift`.
 fn drawing(class: usize, shift: i32) -> Image {
@@ -176,7 +176,7 @@ fn vectors_rest_on_themselves() {
 #[test]
 fn classes_and_examples_come_and_go_as_if_they_had_always_been_there() {
     let model = Model::open(EMBEDDED[0].0).unwrap();
-    let go_on = AtomicBool::new(false);
+    let go_on = Arc::default();
     let whole = support(&model, &[3, 2, 2]);
     let all = TaskClassifier::adapt(&model, &whole, "t").unwrap();
     // Only some of the examples, in the order of the whole; then the rest.
@@ -211,4 +211,23 @@ fn classes_and_examples_come_and_go_as_if_they_had_always_been_there() {
     assert!(error.contains("no class `nobody`"), "{error}");
     let error = less.without_class(&model, &whole.classes()[0], &go_on).unwrap_err().to_string();
     assert!(error.contains("at least two classes"), "{error}");
+}
+
+#[test]
+fn whoever_is_stopped_stops() {
+    let model = Model::open(EMBEDDED[0].0).unwrap();
+    let whole = support(&model, &[3, 2, 2]);
+    let task = TaskClassifier::adapt(&model, &whole, "t").unwrap();
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let stopped =
+        |result: siskin_adapt::Result<()>| assert!(matches!(result, Err(Error::Stopped)), "{result:?}");
+    stopped(TaskClassifier::adapt_until(&model, &whole, "t", &stop).map(drop));
+    stopped(task.with_examples(&model, &whole, &stop).map(drop));
+    stopped(task.without_class(&model, &whole.classes()[0], &stop).map(drop));
+    stopped(task.advice_until(&stop).map(drop));
+    // What was not stopped answers later, whatever became of the one who asked for it.
+    let go_on = Arc::default();
+    let made = TaskClassifier::adapt_until(&model, &whole, "t", &go_on).unwrap();
+    go_on.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(made.advice().unwrap().is_some());
 }

@@ -2,7 +2,6 @@
 
 use siskin_adapt::{EMBEDDED, Examples, Features, Image, Model, Rules, TaskClassifier};
 use siskin_data::Items;
-use std::sync::atomic::AtomicBool;
 
 const TASKS: usize = 40;
 /// Classes of which the two that look most alike make a task.
@@ -47,7 +46,7 @@ fn many_examples_do_not_pull_the_queries_of_a_class_with_one() {
                 features: Features { values, rows: count + 1, dim: one.dim },
                 other_kind: false,
             };
-            let stop = AtomicBool::new(false);
+            let stop = std::sync::Arc::default();
             let found = TaskClassifier::adapt_features(&model, examples, "unequal", &stop).unwrap();
             let thresholds = found.thresholds(&Rules { abstain: 0.0, ..Rules::default() }).unwrap();
             let named = |features: &Features, class: usize| {

@@ -31,6 +31,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         }
     }
 
+    say!("  {:16} {}", "ONNX networks", siskin_adapt::foreign::engine());
+
     say!("\nEmbedded models");
     for (name, bytes) in EMBEDDED {
         let model = Model::open(name)?;

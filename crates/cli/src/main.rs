@@ -16,6 +16,7 @@ mod embed;
 mod explain;
 mod export;
 mod figures;
+mod fit;
 mod man;
 mod methods;
 mod model;
@@ -94,7 +95,9 @@ enum Command {
     Embed(embed::Args),
     /// Make a classifier from a few labelled images (or vectors): a task file.
     Adapt(adapt::Args),
-    /// Say what is on images, and how sure that is.
+    /// Make a classifier from a table of labelled vectors, few or many.
+    Fit(fit::Args),
+    /// Say what is on images (or which class vectors have), and how sure that is.
     Predict(predict::Args),
     /// Say which images to label next, and whether more labels would help.
     Suggest(suggest::Args),
@@ -160,6 +163,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Reproduce(args)) => reproduce::run(args),
         Some(Command::Sweep(args)) => sweep::run(args),
         Some(Command::Figures(args)) => figures::run(args),
+        Some(Command::Fit(args)) => fit::run(args),
         Some(Command::Bench(args)) => bench::run(args),
         Some(Command::Quickstart(args)) => quickstart::run(args),
         Some(Command::Export(args)) => export::run(args),

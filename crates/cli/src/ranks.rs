@@ -51,6 +51,9 @@ mod world {
     /// How long a rank that was told to end waits for the others. `mpirun` sends SIGKILL a second after SIGTERM.
     const GRACE: Duration = Duration::from_millis(200);
     const PAUSE: Duration = Duration::from_millis(20);
+    /// How long other ranks stay after they were told to end, while the first one saves. `mpirun` sleeps for a second between
+    /// SIGTERM and SIGKILL, and any rank that ends before wakes it.
+    const STAY: Duration = Duration::from_secs(3);
     /// As the main thread of most systems has.
     const STACK: usize = 64 << 20;
 
@@ -151,6 +154,9 @@ mod world {
             team.tell();
             // A rank that fails does not come to the next meeting: the others must not wait for it. `mpirun` ends them.
             if code != 0 && code <= 128 {
+                if rank > 0 && crate::stop::check().is_err() {
+                    std::thread::sleep(STAY);
+                }
                 std::process::exit(code.into());
             }
             code

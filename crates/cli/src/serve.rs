@@ -29,8 +29,8 @@ pub(crate) struct Args {
     /// The port; 0 takes a free one
     #[arg(long, default_value_t = 8080)]
     port: u16,
-    /// A run folder or an exported model file. May be given several times; the first is used where a request names none.
-    /// The embedded models are always there too
+    /// A run folder, an exported model file or an added network. May be given several times; the first is used where a request names
+    /// none [default: the embedded model that suits what the images look like]. The embedded models are always there too
     #[arg(long = "model", value_name = "MODEL")]
     models: Vec<String>,
     /// Folder where tasks are kept [default: the folder for program data of this system]
@@ -112,7 +112,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     };
     anyhow::ensure!(token.as_deref() != Some(""), "The token is empty.");
     let state = args.state.or_else(default_state);
-    let mut models = args.models;
+    let (choose, mut models) = (args.models.is_empty(), args.models);
     for (embedded, _) in EMBEDDED {
         if !models.iter().any(|model| model == embedded) {
             models.push(embedded.to_owned());
@@ -122,6 +122,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         address: SocketAddr::new(args.host, args.port),
         token,
         models,
+        choose,
         device: args.device.choice(),
         state: Some(
             state.context("This system names no folder for program data. Give one with --state FOLDER.")?,

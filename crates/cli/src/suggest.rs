@@ -1,5 +1,6 @@
 //! `siskin suggest`: which images to label next, and whether more labels would help.
 
+use crate::compute::DeviceArg;
 use crate::model::tell_notice;
 use anyhow::Context;
 use clap::ValueEnum;
@@ -43,6 +44,8 @@ pub(crate) struct Args {
     /// How to print
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    #[command(flatten)]
+    device: DeviceArg,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -122,7 +125,7 @@ fn table(task: &TaskClassifier, pool: &Pool, found: &[NextLabel]) -> anyhow::Res
 }
 
 fn images(args: &Args, task: &TaskClassifier) -> anyhow::Result<Pool> {
-    let model = task.open_model(args.model.as_deref());
+    let model = task.open_model_on(args.model.as_deref(), args.device.choice());
     let model = match args.model {
         Some(_) => model?,
         None => model.context("The model of this task is not where it was. Name it with --model")?,

@@ -136,8 +136,14 @@ pub enum Error {
     /// Only the logistic-softmax model with direct inference chooses a kernel.
     #[error("choosing a kernel needs likelihood logistic-softmax and direct inference")]
     NoChoice,
+    /// What is learned for each input or class belongs to a kernel that was named.
+    #[error(
+        "a length for each input (ard), scales and lengths for each class (class_scales, class_lengths) need a kernel by its name, such as rbf; \
+         the default and auto have none"
+    )]
+    KernelNotNamed,
     /// There is no form of a kernel with this name.
-    #[error("kernel {name:?} is not known")]
+    #[error("kernel {name:?} is not known; there are: auto, {}", crate::kernels::AnyForm::names().join(", "))]
     NoKernel {
         /// The name.
         name: String,

@@ -5,7 +5,7 @@ use crate::card::Card;
 use crate::embed::embed;
 use crate::error::{Error, Result};
 use crate::file;
-use crate::foreign::{ForeignNetwork, ForeignSpec, NetworkRef, Registry};
+use crate::foreign::{ForeignNetwork, ForeignSpec, NetworkRef, Registry, features_key};
 use crate::kept_card;
 use crate::legacy::spec_of_config;
 use crate::look::{Look, Looks, Mismatch};
@@ -22,8 +22,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// The models inside the program, by name.
-pub const EMBEDDED: [(&str, &[u8]); 1] =
-    [("omniglot-conv4s", include_bytes!("../../../models/omniglot-conv4s.safetensors"))];
+pub const EMBEDDED: [(&str, &[u8]); 2] = [
+    ("omniglot-conv4s", include_bytes!("../../../models/omniglot-conv4s.safetensors")),
+    ("mini-imagenet-conv4", include_bytes!("../../../models/mini-imagenet-conv4.safetensors")),
+];
 
 /// Most bytes of a model file.
 const MOST_BYTES: u64 = 2 << 30;
@@ -311,6 +313,14 @@ impl Model {
         }
     }
 
+    /// What its features are kept by.
+    pub fn features_key(&self) -> String {
+        match self.sight() {
+            Sight::Own(_) => self.hash.clone(),
+            Sight::Other(_) => features_key(&self.hash),
+        }
+    }
+
     /// The image as the network sees it.
     pub fn view(&self, image: &Image) -> View {
         match self.sight() {
@@ -319,29 +329,30 @@ impl Model {
         }
     }
 
-    /// The embedded model for images that look so: the first that has seen such a kind, else the first of all. With it, where there was a choice,
-    /// what it was made by.
-    pub fn embedded_for(looks: &[Look], device: DeviceChoice) -> Result<(Model, Option<String>)> {
+    /// The place of the model that suits images that look so: the first that has seen such a kind, else the first of all.
+    pub fn suiting(models: &[Model], looks: &[Look]) -> usize {
+        let seen: Vec<Option<Looks>> = models.iter().map(|model| model.card().ok()?.looks).collect();
+        Looks::first_that_suits(&seen, looks).unwrap_or(0)
+    }
+
+    /// The embedded model that suits images that look so, and what it was chosen by.
+    pub fn embedded_for(looks: &[Look], device: DeviceChoice) -> Result<(Model, String)> {
         let mut models =
             EMBEDDED.iter().map(|(name, _)| Model::open_on(name, device)).collect::<Result<Vec<Model>>>()?;
-        if models.len() == 1 || looks.is_empty() {
-            return Ok((models.swap_remove(0), None));
-        }
+        let model = models.swap_remove(Model::suiting(&models, looks));
         let photos = looks.iter().filter(|look| look.is_photo()).count();
-        let seen: Vec<Option<Looks>> = models.iter().map(|model| model.card().ok()?.looks).collect();
-        let model = models.swap_remove(Looks::first_that_suits(&seen, looks).unwrap_or(0));
-        let kind = match 2 * photos >= looks.len() {
-            true => format!("{photos} of {} images that were looked at look like photos", looks.len()),
-            false => {
-                format!(
-                    "{} of {} images that were looked at look like drawings",
-                    looks.len() - photos,
-                    looks.len()
-                )
-            }
+        let (count, kind) = match 2 * photos >= looks.len() {
+            true => (photos, "photos"),
+            false => (looks.len() - photos, "drawings"),
         };
         let name = model.name().to_owned();
-        Ok((model, Some(format!("{kind}: the embedded model {name} is used; --model names another."))))
+        Ok((
+            model,
+            format!(
+                "{count} of {} images that were looked at look like {kind}: the embedded model {name} is used",
+                looks.len()
+            ),
+        ))
     }
 
     /// Whether images are of another kind than those the model was trained on, as far as its card tells.

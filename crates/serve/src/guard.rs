@@ -36,8 +36,8 @@ impl Guard {
     }
 }
 
-/// What anyone may ask for: the page, the description of the API, and whether the server lives.
-const OPEN: [&str; 3] = ["/", "/openapi.json", "/health"];
+/// What anyone may ask for: the page with the photos of its example, the description of the API, and whether the server lives.
+const OPEN: [&str; 4] = ["/", "/photos.jpg", "/openapi.json", "/health"];
 /// Methods that the server knows. Others are refused before anything is remembered of them.
 const METHODS: [Method; 7] =
     [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];

@@ -43,6 +43,8 @@ pub use server::{Ready, Server, run};
 /// What every handler sees.
 struct App {
     models: Vec<siskin_adapt::Model>,
+    /// Whether tasks that name no model get one by what their images look like.
+    choose: bool,
     tasks: store::Tasks,
     limits: Limits,
     work: work::Work,

@@ -12,8 +12,10 @@ pub struct Options {
     pub address: SocketAddr,
     /// What requests must bring as `Authorization: Bearer`; needed as soon as `address` is not loopback.
     pub token: Option<String>,
-    /// Models by path or name; the first is used where a request names none.
+    /// Models by path or name.
     pub models: Vec<String>,
+    /// Whether a task that names no model gets the first of them that suits what its images look like; else the first.
+    pub choose: bool,
     /// What computes their networks.
     pub device: DeviceChoice,
     /// Folder of task files; without one, tasks end with the server.

@@ -34,6 +34,12 @@ pub(crate) async fn show() -> Response {
     response
 }
 
+/// The photos of its example, made by `scripts/web/make_photos.py`.
+pub(crate) async fn photos() -> Response {
+    let kind = HeaderValue::from_static("image/jpeg");
+    ([(header::CONTENT_TYPE, kind)], &include_bytes!("page/photos.jpg")[..]).into_response()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -52,6 +52,7 @@ impl Server {
         notes.extend(models.iter().filter_map(Model::notice));
         let app = App {
             models,
+            choose: options.choose,
             tasks,
             limits: options.limits,
             work: Work::new(&options.limits).map_err(Error::Runtime)?,
@@ -86,6 +87,7 @@ impl Server {
 fn routes(app: Arc<App>) -> Router {
     Router::new()
         .route("/", get(page::show))
+        .route("/photos.jpg", get(page::photos))
         .route("/openapi.json", get(handlers::openapi))
         .route("/health", get(handlers::health))
         .route("/metrics", get(handlers::metrics))

@@ -7,11 +7,13 @@ use crate::options::Limits;
 use axum::http::StatusCode;
 use folder::Folder;
 use siskin_adapt::{Model, TaskClassifier};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const CHANGING: &str = "the task was changed by another request meanwhile; look at it and try again";
 
 /// A task with its place.
 pub(crate) struct Entry {
@@ -49,6 +51,8 @@ struct Held {
     bytes: u64,
     promised: usize,
     promised_bytes: u64,
+    /// Tasks whose file is being changed. Nobody waits for a disk while he holds the lock, and no task has two changes at a time.
+    changing: BTreeSet<String>,
 }
 
 impl Held {
@@ -74,6 +78,21 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut held = self.tasks.lock();
         held.promised -= 1;
+        held.promised_bytes -= self.bytes;
+    }
+}
+
+/// A change of a task that is under way, with the bytes promised to it; over when dropped.
+struct Change<'a> {
+    tasks: &'a Tasks,
+    id: String,
+    bytes: u64,
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        let mut held = self.tasks.lock();
+        held.changing.remove(&self.id);
         held.promised_bytes -= self.bytes;
     }
 }
@@ -152,7 +171,7 @@ impl Tasks {
                 held.promised_bytes += bytes;
                 return Ok(Place { tasks: self, bytes });
             }
-            let loose = held.entries.values().filter(|e| !e.kept);
+            let loose = held.entries.values().filter(|e| !e.kept && !held.changing.contains(&e.id));
             let oldest = loose.min_by_key(|e| e.used.load(Ordering::Relaxed)).map(|e| e.id.clone());
             let Some(id) = oldest else {
                 let why = match count < self.most {
@@ -164,7 +183,7 @@ impl Tasks {
                         self.most_bytes >> 20
                     ),
                 };
-                return Err(Refusal::new(StatusCode::CONFLICT, why));
+                return Err(conflict(why));
             };
             held.remove(&id);
         }
@@ -176,24 +195,39 @@ impl Tasks {
         let used = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
         let entry = Arc::new(Entry { id, task, model, kept, created, used });
         let bytes = entry.task.to_bytes()?;
-        let mut held = self.lock();
-        let now = held.entries.get(&old.id).ok_or_else(|| unknown(&old.id))?;
-        if !Arc::ptr_eq(now, old) {
-            let why = "the task was changed by another request meanwhile; look at it and try again";
-            return Err(Refusal::new(StatusCode::CONFLICT, why));
-        }
-        let all = held.bytes + held.promised_bytes - old.bytes() + entry.bytes();
-        if all > self.most_bytes && entry.bytes() > old.bytes() {
-            let most = self.most_bytes >> 20;
-            let why = format!("the tasks would take {} MB, at most {most} are taken. Delete some", all >> 20);
-            return Err(Refusal::new(StatusCode::CONFLICT, why));
-        }
+        let place = self.place_beside(old, &entry)?;
         if let Some(folder) = self.folder.as_ref().filter(|_| kept) {
             folder.save(&entry.id, &bytes)?;
         }
+        let mut held = self.lock();
         held.remove(&old.id);
         held.insert(entry.clone());
+        drop(held);
+        drop(place);
         Ok(entry)
+    }
+
+    /// The place of `old` for its successor, and what that needs beyond it.
+    fn place_beside(&self, old: &Arc<Entry>, new: &Entry) -> Reply<Change<'_>> {
+        let mut held = self.lock();
+        let now = held.entries.get(&old.id).ok_or_else(|| unknown(&old.id))?;
+        if !Arc::ptr_eq(now, old) {
+            return Err(conflict(CHANGING));
+        }
+        let more = new.bytes().saturating_sub(old.bytes());
+        let all = held.bytes + held.promised_bytes + more;
+        if all > self.most_bytes && more > 0 {
+            let most = self.most_bytes >> 20;
+            return Err(conflict(format!(
+                "the tasks would take {} MB, at most {most} are taken. Delete some",
+                all >> 20
+            )));
+        }
+        if !held.changing.insert(old.id.clone()) {
+            return Err(conflict(CHANGING));
+        }
+        held.promised_bytes += more;
+        Ok(Change { tasks: self, id: old.id.clone(), bytes: more })
     }
 
     pub(crate) fn get(&self, id: &str) -> Reply<Arc<Entry>> {
@@ -214,14 +248,23 @@ impl Tasks {
     /// Forgets a task and its file. Blocking.
     pub(crate) fn delete(&self, id: &str) -> Reply<()> {
         let mut held = self.lock();
-        let kept = held.entries.get(id).ok_or_else(|| unknown(id))?.kept;
-        // The file first: a task that is gone must not come back after a restart.
-        if let Some(folder) = self.folder.as_ref().filter(|_| kept) {
-            folder.remove(id)?;
+        let entry = held.entries.get(id).ok_or_else(|| unknown(id))?.clone();
+        if held.changing.contains(id) {
+            return Err(conflict(CHANGING));
         }
         held.remove(id);
-        Ok(())
+        drop(held);
+        // A task that is gone must not come back after a restart: where its file stays, it stays.
+        let gone = self.folder.as_ref().filter(|_| entry.kept).map_or(Ok(()), |folder| folder.remove(id));
+        if gone.is_err() {
+            self.lock().insert(entry);
+        }
+        gone
     }
+}
+
+fn conflict(why: impl Into<String>) -> Refusal {
+    Refusal::new(StatusCode::CONFLICT, why)
 }
 
 fn unknown(id: &str) -> Refusal {

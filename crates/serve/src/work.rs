@@ -87,7 +87,7 @@ impl Job<'_> {
     /// when the time of the request is over or its client is gone. Its thread is kept until it ends.
     pub(crate) async fn turn<T: Send + 'static>(
         &mut self,
-        turn: impl FnOnce(&AtomicBool) -> Reply<T> + Send + 'static,
+        turn: impl FnOnce(&Arc<AtomicBool>) -> Reply<T> + Send + 'static,
     ) -> Reply<T> {
         let (lane, permit) = self.wait().await?;
         let pool = lane.take().ok_or_else(broken)?;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     /// Runs until it is told to stop.
-    fn endless(late: &AtomicBool) -> Reply<()> {
+    fn endless(late: &Arc<AtomicBool>) -> Reply<()> {
         while !late.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -5,7 +5,7 @@ use crate::phase::{Phase, PhaseKind};
 use rayon::prelude::*;
 use siskin_data::{Dataset, Embeddings, Items, Opener, Split, Splits};
 use siskin_methods::Features;
-use siskin_model::foreign::{ForeignNetwork, NetworkRef, Registry};
+use siskin_model::foreign::{ForeignNetwork, NetworkRef, Registry, features_key};
 use siskin_model::{ImageKey, KeptFeatures, unit};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -76,7 +76,7 @@ impl Frozen {
     fn embeddings(&self, data: &Dataset, used: &[usize], opener: &Opener<'_>) -> Result<Embeddings> {
         let dim = self.network.spec.dim;
         let mut values = vec![0.0f32; data.len() * dim];
-        let mut kept = KeptFeatures::open(opener.cache.folder(), &self.network.spec.hash())?;
+        let mut kept = KeptFeatures::open(opener.cache.folder(), &features_key(&self.network.spec.hash()))?;
         opener.progress.begin("embedding", used.len() as u64);
         let result = used.chunks(BATCH).try_for_each(|batch| {
             let rows = self.batch(data, batch, &mut kept, opener.shorter_side);

@@ -62,7 +62,8 @@ impl EmbedJob<'_> {
     /// with [`Error::Stopped`] soon after `stop` is set; what was computed is kept in the cache, and the next run goes on from there.
     pub fn run(&self, inputs: Inputs<'_>, progress: &dyn Progress, stop: &AtomicBool) -> Result<EmbedDone> {
         let paths = inputs.all()?;
-        let mut kept = self.cache.map(|cache| KeptFeatures::open(cache, self.model.hash())).transpose()?;
+        let mut kept =
+            self.cache.map(|cache| KeptFeatures::open(cache, &self.model.features_key())).transpose()?;
         let mut table = Table::create(self.out, paths.iter().map(|(path, _)| path.as_path()))?;
         let mut done = EmbedDone::default();
         progress.begin("embedding", paths.len() as u64);

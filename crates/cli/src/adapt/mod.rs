@@ -13,6 +13,7 @@ use siskin_data::OnBadImage;
 use siskin_data::shell::quoted;
 use siskin_data::source::embeddings;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -79,7 +80,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             None => {
                 let (model, why) =
                     Model::embedded_for(&looks_of(examples, &Intake::default())?, args.device.choice())?;
-                why.iter().for_each(|why| tell!("{why}"));
+                tell!("{why}; --model names another.");
                 model
             }
         };
@@ -147,7 +148,7 @@ fn change(args: &Args) -> anyhow::Result<()> {
     );
     let mut task = TaskClassifier::load(path)?;
     let model = task.open_model_on(args.model.as_deref(), args.device.choice())?;
-    let go_on = AtomicBool::new(false);
+    let go_on = Arc::default();
     if let Some(more) = &args.add {
         let support = Support::read_more(more, on_bad(args), &model, &Intake::default())?;
         warn(&model, &support);

@@ -4,8 +4,15 @@ use super::{describe, probe, registry};
 use anyhow::Context;
 use siskin_adapt::foreign::{Inspected, MOST_BYTES, hash_of};
 use siskin_data::files;
+use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest wait for the process that tries the file, which may compute for [`probe::SECONDS`]: on a busy machine that takes longer.
+const PATIENCE: Duration = Duration::from_secs(5 * probe::SECONDS);
+/// Bytes of its report at most.
+const MOST_SAID: u64 = 1 << 20;
 
 /// Arguments of `siskin model add`.
 #[derive(clap::Args)]
@@ -53,17 +60,40 @@ fn inspected(args: &Args) -> anyhow::Result<Inspected> {
     let program = std::env::current_exe().context("cannot find this program to start it again")?;
     let mut command = Command::new(program);
     command.args(["model", "probe"]).arg(&args.file).arg(serde_json::to_string(&args.wishes.wishes()?)?);
-    let output = command.stdin(Stdio::null()).output().context("cannot start this program again")?;
-    match (output.status.success(), serde_json::from_slice::<probe::Report>(&output.stdout)) {
+    let (status, said) = watched(&mut command).context("cannot start this program again")?;
+    match (status.success(), serde_json::from_slice::<probe::Report>(&said)) {
         (true, Ok(probe::Report::Found(found))) => Ok(*found),
         (true, Ok(probe::Report::Refused(why))) => anyhow::bail!("{why}"),
         _ => anyhow::bail!(
             "{} cannot be used: to read and to try it takes more than {} GB of memory or {} s, or it made the program that tried \
-             it fail ({})",
+             it fail ({status})",
             args.file.display(),
             probe::MEMORY >> 30,
             probe::SECONDS,
-            output.status
         ),
     }
+}
+
+/// Runs a process to its end, or ends it: the system bounds what it computes, this bounds how long it waits. Gives what it said.
+fn watched(command: &mut Command) -> std::io::Result<(ExitStatus, Vec<u8>)> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let out = child.stdout.take();
+    let reader = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        // What cannot be read is no report.
+        let _ = out.map(|out| out.take(MOST_SAID).read_to_end(&mut said));
+        said
+    });
+    let end = Instant::now() + PATIENCE;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if Instant::now() > end {
+            child.kill()?;
+            break child.wait()?;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    Ok((status, reader.join().unwrap_or_default()))
 }

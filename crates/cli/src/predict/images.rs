@@ -1,10 +1,10 @@
 //! Answers for images: files, folders and paths from standard input, a batch at a time.
 
-use super::printer::{Printer, Row};
+use super::printer::Printer;
 use super::{Args, BATCH, Counts, Question};
 use crate::model::tell_notice;
 use anyhow::Context;
-use siskin_adapt::{Input, Inputs, Intake, Model, NamedAnswer, TaskClassifier, View};
+use siskin_adapt::{Input, Inputs, Intake, Model, TaskClassifier, View};
 use std::io::BufRead;
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ pub(super) fn answer(
 }
 
 /// A row for each input: the next answer, or why there is none.
-fn rows(batch: Vec<Input>, answers: Vec<NamedAnswer>) -> Vec<Row> {
+pub(super) fn rows<A>(batch: Vec<Input>, answers: Vec<A>) -> Vec<(String, Result<A, String>)> {
     let mut answers = answers.into_iter();
     let row = |Input { path, view }: Input| {
         let answer = match view {

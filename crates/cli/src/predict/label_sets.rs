@@ -1,6 +1,6 @@
 //! Answers of a task whose images have label sets.
 
-use super::{Args, BATCH, Counts, Format};
+use super::{Args, BATCH, Counts, Format, images, vectors};
 use crate::model::tell_notice;
 use siskin_adapt::{Inputs, Intake, LabelSetTask, Rules, SetAnswer, View};
 use std::io::{BufRead, Write};
@@ -19,18 +19,27 @@ pub(crate) fn answer(args: &Args, task: &LabelSetTask) -> anyhow::Result<Counts>
         untouched && args.explain.is_none(),
         "This task has label sets: --level, --abstain, --min-probability and --explain are for tasks of one class an image."
     );
-    let model = task.open_model(args.model.as_deref())?;
+    let mut out = std::io::stdout().lock();
+    if args.format == Format::Csv {
+        let names: Vec<String> = task.labels().map(|(name, _)| quoted(name)).collect();
+        writeln!(out, "path,error,set,set_probability,{}", names.join(","))?;
+    }
+    let mut print = |rows: Vec<(String, Result<SetAnswer, String>)>| -> anyhow::Result<()> {
+        for (path, answer) in &rows {
+            writeln!(out, "{}", line(args.format, path, answer)?)?;
+        }
+        Ok(out.flush()?)
+    };
+    if task.takes_vectors() {
+        return vectors::answer(args, (task.width(), BATCH), &|rows| task.answer(rows), &mut print);
+    }
+    let model = task.open_model(args.model.as_deref(), args.device.choice())?;
     tell_notice(model.notice());
     let given: Vec<PathBuf> = args.inputs.iter().filter(|p| p.as_os_str() != "-").cloned().collect();
     let lines: Option<Box<dyn BufRead>> =
         (given.len() < args.inputs.len()).then(|| Box::new(std::io::stdin().lock()) as _);
     let (mut inputs, intake) = (Inputs::new(&given, lines), Intake::default());
-    let mut out = std::io::stdout().lock();
     let mut counts = Counts::default();
-    if args.format == Format::Csv {
-        let names: Vec<String> = task.labels().map(|(name, _)| quoted(name)).collect();
-        writeln!(out, "path,error,set,set_probability,{}", names.join(","))?;
-    }
     loop {
         let batch = inputs.batch(BATCH, &model, &intake)?;
         if batch.is_empty() {
@@ -38,17 +47,9 @@ pub(crate) fn answer(args: &Args, task: &LabelSetTask) -> anyhow::Result<Counts>
         }
         let views: Vec<&View> = batch.iter().filter_map(|input| input.view.as_ref().ok()).collect();
         let answers = if views.is_empty() { Vec::new() } else { task.answer(&model.embed(views)?)? };
-        let mut answers = answers.into_iter();
-        for input in &batch {
-            let answer = match &input.view {
-                Ok(_) => answers.next().ok_or_else(|| "no answer came".to_owned()),
-                Err(fault) => Err(format!("{fault}; {}", fault.advice())),
-            };
-            counts.rows += 1;
-            counts.bad += usize::from(answer.is_err());
-            writeln!(out, "{}", line(args.format, &input.path, &answer)?)?;
-        }
-        out.flush()?;
+        let rows = images::rows(batch, answers);
+        counts.add(&rows);
+        print(rows)?;
     }
 }
 

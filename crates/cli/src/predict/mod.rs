@@ -1,5 +1,6 @@
 //! `siskin predict`: what is on these images, and how sure is that.
 
+mod fitted;
 mod images;
 mod label_sets;
 mod printer;
@@ -9,7 +10,7 @@ mod vectors;
 use crate::compute::DeviceArg;
 use clap::ValueEnum;
 use printer::Printer;
-use siskin_adapt::{LabelSetTask, Rules, TaskClassifier, Thresholds};
+use siskin_adapt::{Features, LabelSetTask, Rules, TaskClassifier, Thresholds, VectorClassifier};
 use std::io::BufWriter;
 use std::path::PathBuf;
 
@@ -24,12 +25,13 @@ const BATCH: usize = 64;
   siskin predict birds.task photos --explain 3         with the nearest examples and their kernel values
   siskin predict birds.task photos --level 0.95 --abstain 0.01
   siskin predict vectors.task new.npy --format csv     a task made from vectors
+  siskin predict table.gp new.npy --by-class           a classifier made by siskin fit
 
 A file that cannot be read is a row with its error; the run goes on, and fails only where nothing could be predicted.
 `possible` is a conformal set: it holds the true class at the level asked for, for images like those of the
 calibration. See docs/predict.md.")]
 pub(crate) struct Args {
-    /// The task file that `siskin adapt` wrote
+    /// The task file that `siskin adapt` wrote, or the classifier of `siskin fit`
     task: PathBuf,
     /// Images, folders of images, `-` for paths from standard input (one per line); for a task of vectors .npy or
     /// .safetensors files
@@ -53,6 +55,13 @@ pub(crate) struct Args {
     /// Show this many nearest examples with their kernel values
     #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "3")]
     explain: Option<usize>,
+    /// Make `possible` hold the true class at its rate for the rows of each class (classifiers of `siskin fit`)
+    #[arg(long)]
+    by_class: bool,
+    /// The shares of the classes where they are not those of the rows that were fitted: uniform, or a number for each class in their order,
+    /// separated by commas (classifiers of `siskin fit`)
+    #[arg(long, value_name = "SHARES")]
+    class_prior: Option<String>,
     #[command(flatten)]
     device: DeviceArg,
 }
@@ -70,6 +79,14 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    if let Some(classifier) = VectorClassifier::load(&args.task)? {
+        return outcome(fitted::answer(&args, &classifier));
+    }
+    anyhow::ensure!(
+        !args.by_class && args.class_prior.is_none(),
+        "--by-class and --class-prior are for classifiers that siskin fit wrote; {} is another file.",
+        args.task.display()
+    );
     if let Some(task) = LabelSetTask::load(&args.task)? {
         return outcome(label_sets::answer(&args, &task));
     }
@@ -78,18 +95,28 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let thresholds = task.thresholds(&rules)?;
     let notes = thresholds.notes().iter().map(String::as_str).chain(thresholds.expectation());
     notes.for_each(|note| tell!("note: {note}"));
-    let out = BufWriter::new(std::io::stdout().lock());
-    let mut printer: Box<dyn Printer> = match args.format {
-        Format::Table => Box::new(table::Table::new(out, rules.level)),
-        Format::Jsonl => Box::new(printer::JsonLines(out)),
-        Format::Csv => Box::new(printer::Csv::new(out, &task, args.explain.is_some())),
-    };
+    let mut printer = printer(&args, task.classes());
     let question = Question { task: &task, thresholds: &thresholds, explain: args.explain.unwrap_or(0) };
     let counts = match task.model() {
         Some(_) => images::answer(&args, &question, printer.as_mut()),
-        None => vectors::answer(&args, &question, printer.as_mut()),
+        None => {
+            anyhow::ensure!(args.model.is_none(), "This task was made from vectors: it takes no --model.");
+            let respond = |rows: &Features| task.answer_named(rows, &thresholds, question.explain);
+            vectors::answer(&args, (task.width(), BATCH), &respond, &mut |rows| printer.batch(&rows))
+                .and_then(|counts| printer.end().map(|()| counts))
+        }
     };
     outcome(counts)
+}
+
+/// What prints the rows of classes with these names.
+fn printer(args: &Args, classes: &[String]) -> Box<dyn Printer> {
+    let out = BufWriter::new(std::io::stdout().lock());
+    match args.format {
+        Format::Table => Box::new(table::Table::new(out, args.level)),
+        Format::Jsonl => Box::new(printer::JsonLines(out)),
+        Format::Csv => Box::new(printer::Csv::new(out, classes, args.explain.is_some())),
+    }
 }
 
 /// What the rows mean for the command as a whole.
@@ -125,7 +152,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, rows: &[printer::Row]) {
+    fn add<A>(&mut self, rows: &[(String, Result<A, String>)]) {
         self.rows += rows.len();
         self.bad += rows.iter().filter(|(_, answer)| answer.is_err()).count();
     }

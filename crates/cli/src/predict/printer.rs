@@ -2,7 +2,7 @@
 
 use super::Out;
 use serde::Serialize;
-use siskin_adapt::{NamedAnswer, Neighbour, TaskClassifier};
+use siskin_adapt::{NamedAnswer, Neighbour};
 use std::io::Write;
 
 /// A path and the answer to it, or why there is none.
@@ -56,7 +56,7 @@ pub(super) struct Csv<'a> {
 }
 
 impl<'a> Csv<'a> {
-    pub(super) fn new(out: Out<'a>, task: &TaskClassifier, explain: bool) -> Csv<'a> {
+    pub(super) fn new(out: Out<'a>, classes: &[String], explain: bool) -> Csv<'a> {
         let fixed = [
             "path",
             "error",
@@ -70,7 +70,7 @@ impl<'a> Csv<'a> {
         ];
         let mut header: Vec<String> = fixed.map(String::from).to_vec();
         header.extend(explain.then(|| "nearest".to_string()));
-        header.extend(task.classes().iter().map(|class| format!("p {class}")));
+        header.extend(classes.iter().map(|class| format!("p {class}")));
         Csv { out: csv::Writer::from_writer(out), header, begun: false, explain }
     }
 }

@@ -1,29 +1,32 @@
 //! Answers for files of vectors.
 
-use super::printer::{Printer, Row};
-use super::{Args, BATCH, Counts, Question};
+use super::{Args, Counts};
 use anyhow::Context;
 use siskin_adapt::Features;
 use siskin_data::source::embeddings;
 
-/// Answers all files of the command line; a file that cannot be used is one row.
-pub(super) fn answer(
+/// A name and the answer to it, or why there is none.
+type Row<A> = (String, Result<A, String>);
+
+/// Answers all files of the command line with `respond`, `batch` vectors of `width` numbers at a time; a file that cannot be used is one
+/// row. `print` gets the rows.
+pub(super) fn answer<A>(
     args: &Args,
-    question: &Question<'_>,
-    printer: &mut dyn Printer,
+    (width, batch): (usize, usize),
+    respond: &dyn Fn(&Features) -> siskin_adapt::Result<Vec<A>>,
+    print: &mut dyn FnMut(Vec<Row<A>>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Counts> {
-    anyhow::ensure!(args.model.is_none(), "This task was made from vectors: it takes no --model.");
     let lines = args.inputs.iter().any(|path| path.as_os_str() == "-");
     anyhow::ensure!(
         !lines,
-        "This task was made from vectors: name the .npy or .safetensors files instead of `-`."
+        "{} takes vectors: name the .npy or .safetensors files instead of `-`.",
+        args.task.display()
     );
     let mut counts = Counts::default();
-    let mut print = |rows: Vec<Row>| {
+    let mut print = |rows: Vec<Row<A>>| {
         counts.add(&rows);
-        printer.batch(&rows)
+        print(rows)
     };
-    let width = question.task.width();
     for path in &args.inputs {
         let name = path.display().to_string();
         let read = match embeddings::read_vectors(path) {
@@ -34,33 +37,28 @@ pub(super) fn answer(
         match read {
             Err(why) => print(vec![(name, Err(why))])?,
             Ok(values) => {
-                for (part, values) in values.chunks(BATCH * width).enumerate() {
-                    let rows = rows(question, values, |i| format!("{name}[{}]", part * BATCH + i));
+                for (part, values) in values.chunks(batch * width).enumerate() {
+                    let rows = rows(width, values, respond, |i| format!("{name}[{}]", part * batch + i));
                     print(rows.with_context(|| name.clone())?)?;
                 }
             }
         }
     }
-    printer.end()?;
     Ok(counts)
 }
 
 /// A row for each vector: its answer, or an error where it holds a number that is not finite.
-fn rows(
-    question: &Question<'_>,
+fn rows<A>(
+    width: usize,
     values: &[f32],
+    respond: &dyn Fn(&Features) -> siskin_adapt::Result<Vec<A>>,
     name: impl Fn(usize) -> String,
-) -> siskin_adapt::Result<Vec<Row>> {
-    let dim = question.task.width();
+) -> siskin_adapt::Result<Vec<Row<A>>> {
     let finite = |vector: &[f32]| vector.iter().all(|v| v.is_finite());
-    let good = values.chunks_exact(dim).filter(|vector| finite(vector)).flatten();
+    let good = values.chunks_exact(width).filter(|vector| finite(vector)).flatten();
     let good: Vec<f64> = good.map(|&v| f64::from(v)).collect();
-    let features = Features { rows: good.len() / dim, values: good, dim };
-    let mut answers = match features.rows {
-        0 => Vec::new(),
-        _ => question.task.answer_named(&features, question.thresholds, question.explain)?,
-    }
-    .into_iter();
+    let features = Features { rows: good.len() / width, values: good, dim: width };
+    let mut answers = if features.rows == 0 { Vec::new() } else { respond(&features)? }.into_iter();
     let row = |(i, vector): (usize, &[f32])| {
         let answer = match finite(vector) {
             true => answers.next().ok_or_else(|| "no answer came".to_string()),
@@ -68,5 +66,5 @@ fn rows(
         };
         (name(i), answer)
     };
-    Ok(values.chunks_exact(dim).enumerate().map(row).collect())
+    Ok(values.chunks_exact(width).enumerate().map(row).collect())
 }

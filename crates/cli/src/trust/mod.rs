@@ -112,12 +112,7 @@ impl Bench<'_> {
             features: features.clone(),
             other_kind: self.model.mismatch(&looks).is_some(),
         };
-        let task = TaskClassifier::adapt_features(
-            self.model,
-            examples,
-            "trust",
-            &std::sync::atomic::AtomicBool::new(false),
-        )?;
+        let task = TaskClassifier::adapt_features(self.model, examples, "trust", &std::sync::Arc::default())?;
         let thresholds = task.thresholds(&Rules::default())?;
         Ok((task, thresholds))
     }

@@ -2,9 +2,9 @@
 
 use crate::drawings::{drawing, letters};
 use crate::support::{ok, run, siskin, text};
+use crate::tables::{floats, npy};
 use serde_json::Value;
 use std::io::Write;
-use std::path::Path;
 use std::process::Stdio;
 
 #[test]
@@ -101,19 +101,6 @@ fn mistakes_are_answered_with_what_to_do() {
     assert!(ok(&["adapt", "letters", "--out", "t.task"], at).contains("Replaced: t.task"));
     assert!(ok(&["doctor"], at).contains("all right"));
     assert!(ok(&["completions", "bash"], at).contains("_siskin"));
-}
-
-/// A .npy file.
-fn npy(path: &Path, kind: &str, shape: &str, values: &[u8]) {
-    let head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-    let length = (head.len() as u16).to_le_bytes();
-    std::fs::write(path, [b"\x93NUMPY\x01\x00", &length[..], head.as_bytes(), values].concat()).unwrap();
-}
-
-/// A .npy file of floats, [rows, cols].
-fn floats(path: &Path, cols: usize, values: &[f32]) {
-    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    npy(path, "<f4", &format!("({}, {cols})", values.len() / cols), &bytes);
 }
 
 #[test]

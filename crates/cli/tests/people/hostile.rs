@@ -40,7 +40,9 @@ fn many(images: &[&[u8]]) -> Vec<u8> {
 fn small_files_with_many_pixels_do_not_bring_the_server_down() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let server = Server::of(bounded(MEMORY, &["serve", "--port", "0", "--state", "state"], at));
+    // Memory is what is asked about: a busy machine may take its time.
+    let serve = ["serve", "--port", "0", "--state", "state", "--work-timeout", "600"];
+    let server = Server::of(bounded(MEMORY, &serve, at));
     let (status, task) = server.json("POST", "/v1/tasks", FORM, &form());
     assert_eq!(status, 201, "{task}");
     let predict = format!("/v1/tasks/{}/predict", task["id"].as_str().unwrap());

@@ -11,4 +11,5 @@ mod served;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
+mod tables;
 mod traps;

@@ -166,6 +166,11 @@ fn a_head_is_trained_on_a_frozen_network() {
     let untrained = ok(&[&["test", "tiny", "--data", "many"][..], &few].concat(), at);
     assert!(untrained.contains("model after 0 training episodes"), "{untrained}");
 
+    // An added network, a head on it and a network of our own are asked the same episodes.
+    let compared = ["compare", "--run", "tiny", "--run", "run", "--run", "omniglot-conv4s", "--data", "many"];
+    let compared = ok(&[&compared[..], &few, &["--out", "compared"]].concat(), at);
+    assert!(compared.contains("omniglot-conv4s") && compared.contains("difference to tiny"), "{compared}");
+
     ok(&["export", "run", "--out", "head.safetensors"], at);
     let by_file = ok(
         &[

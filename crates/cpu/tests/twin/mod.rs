@@ -31,14 +31,23 @@ pub(crate) fn assert_close(what: &str, found: &[f32], twin: &[f64], tolerance: f
     assert!(d <= tolerance, "{what}: relative distance {d:e} > {tolerance:e}");
 }
 
-/// Visits every product of a convolution: output index, input index, weight index.
-fn visit(s: &ConvSpec, [n, h, w]: [usize; 3], mut f: impl FnMut(usize, usize, usize)) {
+/// Visits every product of a convolution: output index, input index, weight index; of the outputs that are `wanted`.
+fn visit(
+    s: &ConvSpec,
+    [n, h, w]: [usize; 3],
+    wanted: impl Fn(usize) -> bool,
+    mut f: impl FnMut(usize, usize, usize),
+) {
     let side = |x: usize| (x + 2 * s.padding - s.kernel) / s.stride + 1;
     let (oh, ow) = (side(h), side(w));
     for i in 0..n {
         for o in 0..s.c_out {
             for y in 0..oh {
                 for x in 0..ow {
+                    let out = ((i * s.c_out + o) * oh + y) * ow + x;
+                    if !wanted(out) {
+                        continue;
+                    }
                     for c in 0..s.c_in {
                         for ky in 0..s.kernel {
                             for kx in 0..s.kernel {
@@ -51,7 +60,7 @@ fn visit(s: &ConvSpec, [n, h, w]: [usize; 3], mut f: impl FnMut(usize, usize, us
                                     continue;
                                 }
                                 f(
-                                    ((i * s.c_out + o) * oh + y) * ow + x,
+                                    out,
                                     ((i * s.c_in + c) * h + sy - s.padding) * w + sx - s.padding,
                                     ((o * s.c_in + c) * s.kernel + ky) * s.kernel + kx,
                                 );
@@ -75,7 +84,7 @@ pub(crate) fn conv(s: &ConvSpec, weight: &[f64], bias: &[f64], x: &[f64], shape:
     for (i, out) in out.iter_mut().enumerate() {
         *out = bias[i / area % s.c_out];
     }
-    visit(s, shape, |o, i, k| out[o] += x[i] * weight[k]);
+    visit(s, shape, |_| true, |o, i, k| out[o] += x[i] * weight[k]);
     out
 }
 
@@ -92,7 +101,8 @@ pub(crate) fn conv_backward(
     for (i, d) in dout.iter().enumerate() {
         db[i / area % s.c_out] += d;
     }
-    visit(s, shape, |o, i, k| {
+    let wanted = |o: usize| dout[o] != 0.0;
+    visit(s, shape, wanted, |o, i, k| {
         dw[k] += x[i] * dout[o];
         dx[i] += weight[k] * dout[o];
     });
@@ -135,15 +145,51 @@ pub(crate) fn conv_spec(s: &BlockSpec) -> ConvSpec {
 }
 
 /// All of a block's forward pass, kept for its backward pass.
+#[derive(Clone)]
 pub(crate) struct Forward {
     pub y: Vec<f64>,
     pub mean: Vec<f64>,
     /// Biased.
     pub var: Vec<f64>,
     zhat: Vec<f64>,
-    /// Index into the convolution's output of the pixel each output comes from.
-    source: Vec<usize>,
+    /// What comes into the ReLU.
+    pre: Vec<f64>,
+    /// Index into the convolution's output of the pixel each output comes from; none where the ReLU closes.
+    pub source: Vec<Option<usize>>,
     z_shape: [usize; 2],
+    /// Side of a pool: 1 or 2.
+    side: usize,
+}
+
+impl Forward {
+    /// The pixels of output `i`.
+    fn window(&self, i: usize) -> impl Iterator<Item = usize> + use<> {
+        let ([zh, zw], side) = (self.z_shape, self.side);
+        let (h, w) = (zh / side, zw / side);
+        let (plane, row, col) = (i / (h * w), i / w % h, i % w);
+        (0..side * side).map(move |k| (plane * zh + side * row + k / side) * zw + side * col + k % side)
+    }
+
+    /// The largest pixel of output `i`, the first of equals.
+    fn largest(&self, i: usize) -> usize {
+        self.window(i)
+            .reduce(|best, k| if self.pre[k] > self.pre[best] { k } else { best })
+            .expect("a window has pixels")
+    }
+
+    /// The size of what comes into the ReLU.
+    pub(crate) fn largest_pre(&self) -> f64 {
+        self.pre.iter().fold(0.0, |m: f64, x| m.max(x.abs()))
+    }
+
+    /// Every other source that output `i` may have where its pixels are wrong by `error`.
+    pub(crate) fn other_sources(&self, i: usize, error: f64) -> Vec<Option<usize>> {
+        let top = self.pre[self.largest(i)];
+        let within = |k: &usize| self.pre[*k] > top.max(0.0) - 2.0 * error;
+        let open = self.window(i).filter(within).map(Some);
+        let closed = (top < error).then_some(None);
+        open.chain(closed).filter(|source| *source != self.source[i]).collect()
+    }
 }
 
 /// `given`: statistics to normalise by; `None` takes those of the batch.
@@ -169,31 +215,22 @@ pub(crate) fn block(
     }
     let zhat: Vec<f64> =
         z.iter().enumerate().map(|(i, z)| (z - mean[channel(i)]) / (var[channel(i)] + 1e-5).sqrt()).collect();
-    let active: Vec<f64> = zhat
+    let pre: Vec<f64> = zhat
         .iter()
         .enumerate()
-        .map(|(i, z)| (z * f64::from(p.gamma[channel(i)]) + f64::from(p.beta[channel(i)])).max(0.0))
+        .map(|(i, z)| z * f64::from(p.gamma[channel(i)]) + f64::from(p.beta[channel(i)]))
         .collect();
     let side = if s.pool { 2 } else { 1 };
-    let (mut y, mut source) = (vec![], vec![]);
-    for plane in 0..n * s.c_out {
-        for row in 0..zh / side {
-            for col in 0..zw / side {
-                let at = |k: usize| plane * area + (side * row + k / side) * zw + side * col + k % side;
-                let mut best = at(0);
-                for k in 1..side * side {
-                    if active[at(k)] > active[best] {
-                        best = at(k);
-                    }
-                }
-                y.push(active[best]);
-                source.push(best);
-            }
-        }
+    let mut f = Forward { y: vec![], mean, var, zhat, pre, source: vec![], z_shape: [zh, zw], side };
+    for i in 0..n * s.c_out * (zh / side) * (zw / side) {
+        let best = f.largest(i);
+        f.y.push(f.pre[best].max(0.0));
+        f.source.push((f.pre[best] > 0.0).then_some(best));
     }
-    Forward { y, mean, var, zhat, source, z_shape: [zh, zw] }
+    f
 }
 
+#[derive(Clone)]
 pub(crate) struct Grads {
     pub weight: Vec<f64>,
     pub gamma: Vec<f64>,
@@ -213,9 +250,9 @@ pub(crate) fn block_backward(
     let count = (shape[0] * area) as f64;
     let channel = |i: usize| i / area % s.c_out;
     let mut g = vec![0.0; f.zhat.len()];
-    for (i, &from) in f.source.iter().enumerate() {
-        if f.y[i] > 0.0 {
-            g[from] += dy[i];
+    for (from, dy) in f.source.iter().zip(dy) {
+        if let Some(from) = from {
+            g[*from] += dy;
         }
     }
     let (mut gamma, mut beta) = (vec![0.0; s.c_out], vec![0.0; s.c_out]);

@@ -29,6 +29,51 @@ pub fn read(path: &Path) -> Result<Embeddings> {
     Embeddings::new(name_of(path), names, parts.dim, &parts.vectors, &labels)
 }
 
+/// Vectors whose rows have any number of labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorsWithSets {
+    /// Length of a vector.
+    pub dim: usize,
+    /// All values, row by row.
+    pub vectors: Vec<f32>,
+    /// The labels of each row, by their places among the names.
+    pub sets: Vec<Vec<usize>>,
+    /// What the labels are called.
+    pub names: Vec<String>,
+}
+
+/// Reads `x.npy` whose `x_labels.npy` (or `labels.npy`) is a table `[N, L]` of 0 and 1, a column for each label; `None` where it has one
+/// label for each row, and for .safetensors.
+pub fn read_label_sets(path: &Path) -> Result<Option<VectorsWithSets>> {
+    if path.extension().is_none_or(|e| !e.eq_ignore_ascii_case("npy")) {
+        return Ok(None);
+    }
+    let (labels_path, array) = npy_labels(path)?;
+    let [rows, width] = array.shape[..] else { return Ok(None) };
+    let Values::Integers(table) = array.values else {
+        return Err(fail(&labels_path, "labels must be whole numbers"));
+    };
+    let (dim, vectors) = read_vectors(path)?;
+    if rows != vectors.len() / dim || width == 0 {
+        let expected = vectors.len() / dim;
+        return Err(fail(
+            &labels_path,
+            format!("its shape is {:?}, expected [{expected}, labels]", array.shape),
+        ));
+    }
+    if let Some(place) = table.iter().position(|v| !(0..=1).contains(v)) {
+        let why =
+            format!("row {} has {} for a label; a table of labels has 0 and 1", place / width, table[place]);
+        return Err(fail(&labels_path, why));
+    }
+    let of_row = |row: &[i64]| (0..width).filter(|&l| row[l] == 1).collect();
+    let names = names_beside(path)?.unwrap_or_else(|| (0..width).map(|l| l.to_string()).collect());
+    if names.len() != width {
+        return Err(fail(path, format!("there are {} names for {width} columns of labels", names.len())));
+    }
+    Ok(Some(VectorsWithSets { dim, vectors, sets: table.chunks_exact(width).map(of_row).collect(), names }))
+}
+
 /// Reads vectors without labels: the length of one, and all values row by row.
 pub fn read_vectors(path: &Path) -> Result<(usize, Vec<f32>)> {
     let bytes = files::read(path, MOST_BYTES).map_err(|source| Error::io("read", path, source))?;
@@ -103,9 +148,7 @@ fn find<'a>(tensors: &SafeTensors<'a>, names: [&str; 3], path: &Path) -> Result<
 fn from_npy(bytes: &[u8], path: &Path) -> Result<Parts> {
     let (dim, vectors) = npy_vectors(bytes, path)?;
     let rows = vectors.len() / dim;
-    let labels_path = labels_beside(path)?;
-    let bytes = std::fs::read(&labels_path).map_err(|source| Error::io("read", &labels_path, source))?;
-    let array = npy::parse(&bytes, &labels_path)?;
+    let (labels_path, array) = npy_labels(path)?;
     let Values::Integers(labels) = array.values else {
         return Err(fail(&labels_path, "labels must be whole numbers"));
     };
@@ -113,6 +156,14 @@ fn from_npy(bytes: &[u8], path: &Path) -> Result<Parts> {
         return Err(fail(&labels_path, format!("its shape is {:?}, expected [{rows}]", array.shape)));
     }
     Ok(Parts { dim, vectors, labels, names: None })
+}
+
+/// The labels of a .npy file of vectors, and where they are.
+fn npy_labels(path: &Path) -> Result<(PathBuf, npy::Array)> {
+    let beside = labels_beside(path)?;
+    let bytes = files::read(&beside, MOST_BYTES).map_err(|source| Error::io("read", &beside, source))?;
+    let array = npy::parse(&bytes, &beside)?;
+    Ok((beside, array))
 }
 
 /// `x.npy` goes with `x_labels.npy`, or with `labels.npy`.
@@ -148,18 +199,9 @@ fn from_safetensors(bytes: &[u8], path: &Path) -> Result<Parts> {
 
 /// Labels as indices of names. With names a label must be one of their positions; without, each label met is a class.
 fn name_labels(labels: &[i64], names: Option<Vec<String>>, path: &Path) -> Result<(Vec<usize>, Vec<String>)> {
-    let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-    let lists = [format!("{stem}_classes.txt"), "classes.txt".into()].map(|name| path.with_file_name(name));
-    let list = lists.iter().find(|list| list.is_file());
     let names = match names {
         Some(names) => Some(names),
-        None => match list {
-            Some(list) => {
-                let text = std::fs::read_to_string(list).map_err(|source| Error::io("read", list, source))?;
-                Some(text.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect())
-            }
-            None => None,
-        },
+        None => names_beside(path)?,
     };
     if let Some(names) = names {
         let index = |(row, &label): (usize, &i64)| {
@@ -176,6 +218,15 @@ fn name_labels(labels: &[i64], names: Option<Vec<String>>, path: &Path) -> Resul
     let distinct: Vec<i64> = labels.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
     let indices = labels.iter().map(|l| distinct.partition_point(|d| d < l)).collect();
     Ok((indices, distinct.iter().map(i64::to_string).collect()))
+}
+
+/// The names in `x_classes.txt` or `classes.txt` beside `x.npy`, one a line.
+fn names_beside(path: &Path) -> Result<Option<Vec<String>>> {
+    let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    let lists = [format!("{stem}_classes.txt"), "classes.txt".into()].map(|name| path.with_file_name(name));
+    let Some(list) = lists.iter().find(|list| list.is_file()) else { return Ok(None) };
+    let text = std::fs::read_to_string(list).map_err(|source| Error::io("read", list, source))?;
+    Ok(Some(text.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect()))
 }
 
 #[cfg(test)]
@@ -241,5 +292,29 @@ mod tests {
         assert!(error.contains("no tensor `features`; it has z"), "{error}");
         std::fs::write(&path, b"junk").unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("x.safetensors"));
+    }
+
+    #[test]
+    fn a_table_of_labels_gives_label_sets() {
+        let dir = tempfile::tempdir().unwrap();
+        let features: Vec<u8> = (0..6).flat_map(|v| (v as f32).to_le_bytes()).collect();
+        let path = dir.path().join("x.npy");
+        std::fs::write(&path, npy::tests::bytes("<f4", "(3, 2)", &features)).unwrap();
+        let labels = |descr: &str, shape: &str, data: &[u8]| {
+            std::fs::write(dir.path().join("x_labels.npy"), npy::tests::bytes(descr, shape, data)).unwrap();
+            read_label_sets(&path)
+        };
+        assert_eq!(labels("|u1", "(3,)", &[0, 1, 1]).unwrap(), None);
+        let found = labels("|b1", "(3, 2)", &[1, 1, 0, 0, 0, 1]).unwrap().unwrap();
+        assert_eq!((found.dim, found.vectors.len()), (2, 6));
+        assert_eq!(found.sets, [vec![0, 1], vec![], vec![1]]);
+        assert_eq!(found.names, ["0", "1"]);
+        let error = labels("|u1", "(3, 2)", &[1, 1, 0, 2, 0, 1]).unwrap_err().to_string();
+        assert!(error.contains("row 1 has 2 for a label"), "{error}");
+        let error = labels("|u1", "(2, 2)", &[1, 1, 0, 0]).unwrap_err().to_string();
+        assert!(error.contains("its shape is [2, 2], expected [3, labels]"), "{error}");
+        std::fs::write(dir.path().join("x_classes.txt"), "one\n").unwrap();
+        let error = labels("|b1", "(3, 2)", &[1, 1, 0, 0, 0, 1]).unwrap_err().to_string();
+        assert!(error.contains("1 names for 2 columns"), "{error}");
     }
 }

@@ -38,6 +38,55 @@ impl GpClassifier {
     }
 }
 
+/// The kernel as a person names it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct KernelByName {
+    /// The name of a form, or `auto` for [`GpClassifier::fit_choosing`]; `None` is the classifier's own.
+    pub name: Option<String>,
+    /// A length for each input.
+    pub ard: bool,
+    /// An output scale for each class.
+    pub class_scales: bool,
+    /// Lengths for each class.
+    pub class_lengths: bool,
+}
+
+impl KernelByName {
+    fn of_points(&self, x: MatRef<'_, f64>, y: &[usize]) -> Result<Option<Kernel>> {
+        let Some(name) = self.name.as_deref().filter(|name| *name != "auto") else {
+            let more = self.ard || self.class_scales || self.class_lengths;
+            return if more { Err(Error::KernelNotNamed) } else { Ok(None) };
+        };
+        let mut kernel = at_median_distance(name, x, y)?;
+        let classes = y.iter().max().map_or(0, |most| most + 1);
+        if self.ard {
+            kernel = kernel.length_per_input(x.ncols());
+        }
+        if self.class_lengths {
+            kernel = kernel.shape_per_class(classes);
+        }
+        Ok(Some(if self.class_scales { kernel.scale_per_class(classes) } else { kernel }))
+    }
+}
+
+impl GpClassifier {
+    /// Fits with a kernel by its name, its lengths starting at the median distance. `weights`: as for [`GpClassifier::fit_weighted`].
+    pub fn fit_named(
+        &mut self,
+        kernel: &KernelByName,
+        x: MatRef<'_, f64>,
+        y: &[usize],
+        weights: Option<&[f64]>,
+    ) -> Result<()> {
+        self.kernel = kernel.of_points(x, y)?;
+        match (kernel.name.as_deref(), weights) {
+            (Some("auto"), weights) => self.fit_choosing(x, y, weights),
+            (_, Some(weights)) => self.fit_weighted(x, y, weights),
+            (_, None) => self.fit(x, y),
+        }
+    }
+}
+
 /// A kernel by the name of its form, its lengthscales in units of the median distance between standardised points `x` [N, D].
 pub fn at_median_distance(name: &str, x: MatRef<'_, f64>, y: &[usize]) -> Result<Kernel> {
     let form = AnyForm::named(name).ok_or_else(|| Error::NoKernel { name: name.into() })?;

@@ -11,6 +11,7 @@ use crate::inference::natural::NaturalOptions;
 use crate::posterior::Posterior;
 use crate::quadrature::Resolution;
 use crate::support::Support;
+use std::sync::atomic::AtomicBool;
 
 /// Sweeps of mean field, Newton steps or natural-gradient steps at most.
 const SWEEPS: usize = 200;
@@ -70,6 +71,7 @@ pub(super) fn adapted(
     noise: f64,
     points: Points<'_>,
     few: Option<Points<'_>>,
+    cancelled: &AtomicBool,
 ) -> Result<Adapted> {
     let support =
         Support::new(points.x.as_ref(), points.y, hyper.prior(points.classes))?.weighted(points.weights);
@@ -78,12 +80,12 @@ pub(super) fn adapted(
     let start = match few.filter(|few| few.y.len() < points.y.len()) {
         Some(few) if settings.likelihood == Likelihood::LogisticSoftmax => {
             let known = Support::new(few.x.as_ref(), few.y, support.prior().clone())?.weighted(few.weights);
-            let posterior = inference.posterior_until(&known.task()?, &settings.cancelled)?;
+            let posterior = inference.posterior_until(&known.task()?, cancelled)?;
             inference.sites_at(&task, &posterior.latent(&known.query(points.x.as_ref())?)?)?
         }
         _ => None,
     };
-    let posterior = inference.posterior_from(&task, start, &settings.cancelled)?;
+    let posterior = inference.posterior_from(&task, start, cancelled)?;
     Ok(Adapted { support, posterior })
 }
 

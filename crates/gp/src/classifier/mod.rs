@@ -35,7 +35,7 @@ use crate::posterior::{Latent, entropy};
 use crate::quadrature::Resolution;
 use crate::{Error, Result};
 use adapted::Adapted;
-pub use choice::at_median_distance;
+pub use choice::{KernelByName, at_median_distance};
 use faer::{Mat, MatRef};
 use inducing::{Inducing, Sizes};
 use inputs::{Standardiser, check_features, count_classes, order_of_values};
@@ -297,7 +297,8 @@ impl GpClassifier {
         let (kernel, mut learned) = learn(self, kernel, points, &order)?;
         let few = points.few(&order, self.learn_points);
         let hyper = Hyper { kernel, mean: learned.prior_mean, tau: learned.tau };
-        let adapted = inference::adapted(self, &hyper, learned.noise, points, Some(few.points()))?;
+        let adapted =
+            inference::adapted(self, &hyper, learned.noise, points, Some(few.points()), &self.cancelled)?;
         let posterior = adapted.posterior();
         (learned.bound, learned.posterior_converged) = (posterior.bound, posterior.converged);
         learned.shares = shares;

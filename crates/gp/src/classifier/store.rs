@@ -217,7 +217,7 @@ impl Reader<'_> {
             };
             restored(hyper, points, &sites, learned.bound)?
         } else {
-            adapted(settings, hyper, learned.noise, points, None)?
+            adapted(settings, hyper, learned.noise, points, None, &settings.cancelled)?
         };
         Ok(Knowledge::All { x, y, adapted: Box::new(adapted) })
     }

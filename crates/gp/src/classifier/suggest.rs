@@ -8,6 +8,7 @@ use crate::active::{Criterion, Suggestion, batch};
 use crate::quadrature::Resolution;
 use crate::stopping::{Stopping, stopping};
 use faer::{Mat, MatRef};
+use std::sync::atomic::AtomicBool;
 
 impl GpClassifier {
     /// At most `count` rows of `pool` [M, D] whose labels would tell the most, the most telling first, unlike each other.
@@ -27,6 +28,11 @@ impl GpClassifier {
     /// Whether more labels would change little, by points left out; hyperparameters stay as learned. `None` where a class has one point. An error
     /// where there are inducing points instead of all.
     pub fn stopping(&self) -> Result<Option<Stopping>> {
+        self.stopping_until(&self.cancelled)
+    }
+
+    /// [`GpClassifier::stopping`] that ends with [`crate::Error::Cancelled`] soon after somebody sets `cancelled`.
+    pub fn stopping_until(&self, cancelled: &AtomicBool) -> Result<Option<Stopping>> {
         let model = self.model()?;
         let (x, y, fitted) = model.all("advice when to stop")?;
         let prior = fitted.prior();
@@ -37,7 +43,7 @@ impl GpClassifier {
             let labels: Vec<usize> = known.iter().map(|&i| y[i]).collect();
             let x = select(known);
             let points = Points { x: &x, y: &labels, classes, weights: None };
-            let part = adapted(self, &hyper, learned.noise, points, None)?;
+            let part = adapted(self, &hyper, learned.noise, points, None, cancelled)?;
             let latent = part.posterior().latent(&part.support.query(select(held).as_ref())?)?;
             latent.narrowed(learned.spread).probs(Resolution::Fast)
         })

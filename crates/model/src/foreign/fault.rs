@@ -10,6 +10,20 @@ pub enum ForeignFault {
         /// What rten said.
         why: String,
     },
+    /// The library of ONNX Runtime cannot be loaded.
+    #[error(
+        "ONNX Runtime, which ORT_DYLIB_PATH names, cannot be used ({why}). It must be libonnxruntime of version 1.23 or later; without the variable \
+         the network is run by rten"
+    )]
+    Runtime {
+        /// What was said.
+        why: String,
+    },
+    /// How long it takes cannot be known.
+    #[error(
+        "it has a loop (an operator `Loop` or `Scan`), so nobody knows how long an image takes; networks for images need none"
+    )]
+    Loops,
     /// No input takes an image.
     #[error(
         "none of its inputs takes colour images [N, 3, H, W] or [N, H, W, 3] of 32-bit floats; it has {inputs}"

@@ -1,24 +1,28 @@
-//! Other people's pretrained networks as backbones: any ONNX file that makes numbers of an image, run by rten.
+//! Other people's pretrained networks as backbones: any ONNX file that makes numbers of an image, run by rten, or by ONNX
+//! Runtime.
 //!
 //! | question | file |
 //! | --- | --- |
 //! | What becomes of an image before such a network sees it? | `preprocess.rs` |
 //! | What must be known of it, and what is asked for? | `spec.rs` |
-//! | How is the file read and run? | `network.rs` |
-//! | Is the file what it should be? | `inspect.rs` |
+//! | How is the file read and run? | `network.rs`; by ONNX Runtime: `runtime.rs` |
+//! | Is the file what it should be? | `inspect.rs`, `loops.rs` |
 //! | Where are such models kept? | `registry.rs` |
 //! | What can be wrong with it? | `fault.rs` |
 
 mod fault;
 mod inspect;
+mod loops;
 mod network;
 mod preprocess;
 mod registry;
+#[cfg(feature = "ort")]
+mod runtime;
 mod spec;
 
 pub use fault::ForeignFault;
 pub use inspect::{Inspected, inspect};
-pub use network::{ForeignNetwork, Graph, MOST_BYTES, Port};
+pub use network::{ForeignNetwork, Graph, MOST_BYTES, Port, engine, features_key};
 pub use preprocess::{Preprocessing, Preset, Resize};
 pub use registry::Registry;
 pub use spec::{ForeignSpec, Layout, NetworkRef, Pool, Wishes};

@@ -1,7 +1,8 @@
-//! An ONNX network, loaded and run by rten: one image at a time on one thread each, so that the features of an image depend
+//! An ONNX network, loaded and run by rten, or by ONNX Runtime where its library is named: one image at a time on one thread each, so that the features of an image depend
 //! neither on the other images nor on the number of threads.
 
 use super::fault::ForeignFault;
+use super::loops::has_loop;
 use super::preprocess::Preprocessing;
 use super::spec::{ForeignSpec, Layout, Pool};
 use rten::{DataType, Dimension, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueType};
@@ -39,16 +40,35 @@ impl std::fmt::Display for Port {
 }
 
 /// A loaded ONNX file.
-pub struct Graph {
-    model: rten::Model,
+pub struct Graph(Engine);
+
+/// What runs it.
+enum Engine {
+    Rten(Box<rten::Model>),
+    #[cfg(feature = "ort")]
+    Runtime(super::runtime::Runtime),
 }
 
 impl Graph {
-    /// Reads a file. What rten does not know is refused with its words; a panic inside it is an error like others.
+    /// Reads a file. What rten does not know is refused with its words; a panic inside it is an error like others. So are loops.
     pub fn load(bytes: Vec<u8>) -> Result<Graph, ForeignFault> {
+        let loops = has_loop(&bytes);
+        let graph = Graph::read(bytes)?;
+        match loops {
+            Ok(false) => Ok(graph),
+            Ok(true) => Err(ForeignFault::Loops),
+            Err(_) => Err(ForeignFault::Load { why: "its parts contradict each other".into() }),
+        }
+    }
+
+    fn read(bytes: Vec<u8>) -> Result<Graph, ForeignFault> {
+        #[cfg(feature = "ort")]
+        if super::runtime::wanted() {
+            return super::runtime::Runtime::load(bytes).map(|runtime| Graph(Engine::Runtime(runtime)));
+        }
         let load = || ModelOptions::with_all_ops().prepack_weights(true).load(bytes);
         match catch_unwind(AssertUnwindSafe(load)) {
-            Ok(Ok(model)) => Ok(Graph { model }),
+            Ok(Ok(model)) => Ok(Graph(Engine::Rten(Box::new(model)))),
             Ok(Err(e)) => Err(ForeignFault::Load { why: one_line(&e.to_string()) }),
             Err(_) => Err(ForeignFault::Load { why: "its parts contradict each other".into() }),
         }
@@ -56,31 +76,29 @@ impl Graph {
 
     /// Its inputs.
     pub fn inputs(&self) -> Vec<Port> {
-        self.model.input_ids().iter().map(|&id| self.port(id)).collect()
+        match &self.0 {
+            Engine::Rten(model) => model.input_ids().iter().map(|&id| port(model, id)).collect(),
+            #[cfg(feature = "ort")]
+            Engine::Runtime(runtime) => runtime.inputs(),
+        }
     }
 
     /// Its outputs.
     pub fn outputs(&self) -> Vec<Port> {
-        self.model.output_ids().iter().map(|&id| self.port(id)).collect()
-    }
-
-    fn port(&self, id: NodeId) -> Port {
-        let info = self.model.node_info(id);
-        let side = |d: &Dimension| match d {
-            Dimension::Fixed(n) => Some(*n),
-            Dimension::Symbolic(_) => None,
-        };
-        let dtype = info.as_ref().and_then(|i| i.dtype());
-        Port {
-            name: info.as_ref().and_then(|i| i.name()).unwrap_or_default().to_owned(),
-            shape: info.as_ref().and_then(|i| i.shape()).map(|s| s.iter().map(side).collect()),
-            floats: dtype.is_none_or(|t| t == ValueType::Tensor(DataType::Float)),
+        match &self.0 {
+            Engine::Rten(model) => model.output_ids().iter().map(|&id| port(model, id)).collect(),
+            #[cfg(feature = "ort")]
+            Engine::Runtime(runtime) => runtime.outputs(),
         }
     }
 
-    /// Whether a value of this name can be asked for: an output, or a value inside.
+    /// Whether a value of this name can be asked for: an output, or with rten a value inside.
     pub fn knows(&self, name: &str) -> bool {
-        self.model.find_node(name).is_some()
+        match &self.0 {
+            Engine::Rten(model) => model.find_node(name).is_some(),
+            #[cfg(feature = "ort")]
+            Engine::Runtime(runtime) => runtime.outputs().iter().any(|port| port.name == name),
+        }
     }
 
     /// The output of one input.
@@ -90,13 +108,17 @@ impl Graph {
         x: NdTensor<f32, 4>,
         pool: &Arc<ThreadPool>,
     ) -> Result<Tensor<f32>, ForeignFault> {
-        let node = |name: &str| {
-            self.model.node_id(name).map_err(|e| ForeignFault::Run { why: one_line(&e.to_string()) })
+        let model = match &self.0 {
+            Engine::Rten(model) => model,
+            #[cfg(feature = "ort")]
+            Engine::Runtime(runtime) => return runtime.run((input, output), &x),
         };
+        let node =
+            |name: &str| model.node_id(name).map_err(|e| ForeignFault::Run { why: one_line(&e.to_string()) });
         let (input, wanted) = (node(input)?, node(output)?);
         let mut options = RunOptions::default();
         options.thread_pool = Some(pool.clone());
-        let run = || self.model.run(vec![(input, x.into())], &[wanted], Some(options));
+        let run = || model.run(vec![(input, x.into())], &[wanted], Some(options));
         let mut values = match catch_unwind(AssertUnwindSafe(run)) {
             Ok(Ok(values)) => values,
             Ok(Err(e)) => return Err(ForeignFault::Run { why: one_line(&e.to_string()) }),
@@ -108,6 +130,39 @@ impl Graph {
         }
     }
 }
+
+fn port(model: &rten::Model, id: NodeId) -> Port {
+    let info = model.node_info(id);
+    let side = |d: &Dimension| match d {
+        Dimension::Fixed(n) => Some(*n),
+        Dimension::Symbolic(_) => None,
+    };
+    let dtype = info.as_ref().and_then(|i| i.dtype());
+    Port {
+        name: info.as_ref().and_then(|i| i.name()).unwrap_or_default().to_owned(),
+        shape: info.as_ref().and_then(|i| i.shape()).map(|s| s.iter().map(side).collect()),
+        floats: dtype.is_none_or(|t| t == ValueType::Tensor(DataType::Float)),
+    }
+}
+
+/// What the features that a foreign network of this hash gives are kept by: those of other engines differ in their last digits.
+pub fn features_key(hash: &str) -> String {
+    match engine() {
+        RTEN => hash.to_owned(),
+        _ => format!("ort-{hash}"),
+    }
+}
+
+/// What foreign networks are run by in this process.
+pub fn engine() -> &'static str {
+    #[cfg(feature = "ort")]
+    if super::runtime::wanted() {
+        return "ONNX Runtime";
+    }
+    RTEN
+}
+
+const RTEN: &str = "rten";
 
 /// A foreign network ready to run.
 pub struct ForeignNetwork {

@@ -10,6 +10,8 @@ use tokio::task::AbortHandle;
 
 /// Milliseconds after which a request that was looked for is not on its way.
 const ON_ITS_WAY: u64 = 300;
+/// Milliseconds for which nobody whose first request was looked for is closed for another one.
+const ARRIVING: u64 = 100;
 
 /// All open connections.
 pub(super) struct Registry {
@@ -66,6 +68,8 @@ enum Reason {
     Waiting(u64),
     /// It has had most answers already.
     Answered(Reverse<u64>),
+    /// It is new, since then: its first request may be on its way.
+    New(u64),
 }
 
 impl Connection {
@@ -100,16 +104,21 @@ impl Connection {
         let _ = self.task.set(task);
     }
 
-    /// Nobody leaves while he is worked for, and nobody whose first request nobody has looked for yet.
-    fn reason(&self) -> Option<Reason> {
+    /// Nobody leaves while he is worked for, and nobody whose first request nobody has looked for yet, or only just.
+    /// `now`: milliseconds from `start`.
+    fn reason(&self, now: u64) -> Option<Reason> {
         if self.at_work.load(Ordering::Relaxed) || self.task.get().is_none() {
             return None;
         }
         let load = |clock: &AtomicU64| clock.load(Ordering::Relaxed);
-        match (load(&self.stuck), load(&self.waiting), load(&self.answered)) {
+        let (stuck, waiting, answered) = (load(&self.stuck), load(&self.waiting), load(&self.answered));
+        let lately = waiting + ON_ITS_WAY > now;
+        match (stuck, waiting, answered) {
             (0, 0, 0) => None,
-            (0, 0, count) => Some(Reason::Answered(Reverse(count))),
-            (0, since, _) => Some(Reason::Waiting(since)),
+            (0, since, 0) if since + ARRIVING > now => None,
+            (0, since, 0) if lately => Some(Reason::New(since)),
+            (0, since, _) if since > 0 && !lately => Some(Reason::Waiting(since)),
+            (0, _, count) => Some(Reason::Answered(Reverse(count))),
             (since, _, _) => Some(Reason::Stuck(since)),
         }
     }
@@ -147,9 +156,9 @@ impl Open {
     }
 
     /// Ends the connection that keeps us waiting longest, of one peer or of all. False if all are worked for.
-    fn end_one(&mut self, peer: Option<Peer>) -> bool {
+    fn end_one(&mut self, peer: Option<Peer>, now: u64) -> bool {
         let of_peer = self.all.iter().filter(|(_, c)| peer.is_none_or(|p| p == c.peer));
-        let ranked = of_peer.filter_map(|(id, c)| Some((c.reason()?, *id)));
+        let ranked = of_peer.filter_map(|(id, c)| Some((c.reason(now)?, *id)));
         let Some((_, id)) = ranked.min() else { return false };
         if let Some(task) = self.remove(id).and_then(|gone| gone.task.get().cloned()) {
             task.abort();
@@ -168,18 +177,24 @@ impl Registry {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Milliseconds since the start.
+    fn now(&self) -> u64 {
+        self.start.elapsed().as_millis() as u64
+    }
+
     /// A seat for a client at this address; nothing where every seat is worked for.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
         let peer = Peer::of(address);
         let mut open = self.lock();
+        let now = self.now();
         if open.of_peer.get(&peer).is_some_and(|count| *count >= self.most_per_peer)
-            && !open.end_one(Some(peer))
+            && !open.end_one(Some(peer), now)
         {
             return None;
         }
         if open.all.len() >= self.most {
             let busiest = open.of_peer.iter().max_by_key(|(_, count)| **count).map(|(peer, _)| *peer);
-            if !open.end_one(busiest) && !open.end_one(None) {
+            if !open.end_one(busiest, now) && !open.end_one(None, now) {
                 return None;
             }
         }
@@ -201,7 +216,7 @@ impl Registry {
 
     /// Whether there is a connection that has had no answer yet and whose request may be on its way.
     pub(super) fn someone_is_new(&self) -> bool {
-        let now = self.start.elapsed().as_millis() as u64;
+        let now = self.now();
         let is_new = |c: &Arc<Connection>| {
             let waiting = c.waiting.load(Ordering::Relaxed);
             let lately = waiting == 0 || waiting + ON_ITS_WAY > now;
@@ -212,7 +227,7 @@ impl Registry {
 
     /// Ends one connection, if one may be ended.
     pub(super) fn make_room(&self) {
-        self.lock().end_one(None);
+        self.lock().end_one(None, self.now());
     }
 }
 
@@ -251,5 +266,24 @@ mod tests {
         assert!(seat(&registry, [4; 4]).is_none());
         drop((first, second, third, other, fourth));
         assert!(registry.lock().all.is_empty() && registry.lock().of_peer.is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_is_new_stays_while_its_request_may_be_on_its_way() {
+        let registry = Arc::new(Registry::new(2, 2));
+        let (greedy, new) = (seat(&registry, [1; 4]).unwrap(), seat(&registry, [1; 4]).unwrap());
+        // The greedy one sends the next request before it has read its answers; nobody knows yet that it does not.
+        greedy.connection.answered();
+        new.connection.waiting(true);
+        let next = seat(&registry, [1; 4]).unwrap();
+        assert!(registry.lock().all.contains_key(&new.id) && !registry.lock().all.contains_key(&greedy.id));
+        // Where all are new, a further one waits a moment.
+        next.connection.waiting(true);
+        assert!(seat(&registry, [1; 4]).is_none());
+        // One that has sent nothing for long is no longer new.
+        new.connection.waiting.store(1, Ordering::Relaxed);
+        assert_eq!(new.connection.reason(ON_ITS_WAY + 1), Some(Reason::Waiting(1)));
+        assert_eq!(new.connection.reason(ON_ITS_WAY), Some(Reason::New(1)));
+        assert_eq!(new.connection.reason(ARRIVING), None);
     }
 }

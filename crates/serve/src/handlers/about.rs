@@ -2,6 +2,7 @@
 
 use super::{Id, Shared, id};
 use crate::App;
+use crate::answers::{LongAnswer, joined};
 use crate::error::Reply;
 use crate::store::Entry;
 use axum::Json;
@@ -10,6 +11,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use siskin_adapt::Model;
+
+/// Tasks of a list that are told of in a turn.
+const TASKS_A_TURN: usize = 50;
+/// Seconds for a byte of JSON that is made of values, roughly.
+const BYTE_SECONDS: f64 = 2e-8;
 
 /// The description of the API.
 pub(crate) async fn openapi() -> Response {
@@ -33,7 +39,8 @@ pub(crate) async fn metrics(State(app): Shared) -> Response {
 
 /// All models.
 pub(crate) async fn models(State(app): Shared) -> Json<Value> {
-    Json(json!({ "models": app.models.iter().map(about_model).collect::<Vec<_>>() }))
+    let models: Vec<Value> = app.models.iter().map(about_model).collect();
+    Json(json!({ "models": models, "chosen_by_looks": app.choose }))
 }
 
 fn about_model(model: &Model) -> Value {
@@ -58,9 +65,28 @@ fn about_model(model: &Model) -> Value {
     })
 }
 
-/// All tasks.
-pub(crate) async fn list(State(app): Shared) -> Json<Value> {
-    Json(json!({ "tasks": app.tasks.all().iter().map(|entry| about_task(&app, entry)).collect::<Vec<_>>() }))
+/// All tasks, some in a turn: there may be many, with many classes.
+pub(crate) async fn list(State(app): Shared) -> Reply<LongAnswer> {
+    let all = app.tasks.all();
+    let room = app.answers.claim(all.iter().map(|entry| about_bytes(entry)).sum()).await?;
+    let mut job =
+        app.work.job(all.iter().map(|entry| about_bytes(entry)).sum::<usize>() as f64 * BYTE_SECONDS);
+    let mut parts = vec![b"{\"tasks\":[".to_vec()];
+    for (i, some) in all.chunks(TASKS_A_TURN).enumerate() {
+        let (app, some) = (app.clone(), some.to_vec());
+        if i > 0 {
+            parts.push(b",".to_vec());
+        }
+        parts.push(job.turn(move |_| joined(some.iter().map(|entry| about_task(&app, entry)))).await?);
+    }
+    parts.push(b"]}".to_vec());
+    Ok(LongAnswer { parts, room })
+}
+
+/// Bytes of what is told of a task, at most.
+fn about_bytes(entry: &Entry) -> usize {
+    let classes: usize = entry.task.classes().iter().map(|name| 2 * name.len() + 60).sum();
+    classes + 2 * entry.task.title().len() + 2_000
 }
 
 /// One task.
@@ -70,15 +96,16 @@ pub(crate) async fn show(State(app): Shared, path: Id) -> Reply<Json<Value>> {
 
 pub(super) fn about_task(app: &App, entry: &Entry) -> Value {
     let (task, known) = (&entry.task, entry.task.calibration());
-    let count = |c: usize| task.labels().iter().filter(|&&label| label == c).count();
-    let classes = task.classes().iter().enumerate();
+    let mut examples = vec![0; task.classes().len()];
+    task.labels().iter().for_each(|&label| examples[label] += 1);
+    let classes = task.classes().iter().zip(examples);
     json!({
         "id": entry.id,
         "name": task.title(),
         "model": app.models[entry.model].name(),
         "kept": entry.kept,
         "created": entry.created,
-        "classes": classes.map(|(c, name)| json!({"name": name, "examples": count(c)})).collect::<Vec<_>>(),
+        "classes": classes.map(|(name, count)| json!({"name": name, "examples": count})).collect::<Vec<_>>(),
         "calibration": {
             "temperature": known.temperature,
             "caution": known.caution,

@@ -5,6 +5,7 @@ use super::create::{ClassBody, LabelledImage, examples, form, labelled, shown};
 use super::images::{check_images, image_seconds, stop_if, warnings};
 use super::{Id, Shared, id};
 use crate::App;
+use crate::answers::{LongAnswer, joined};
 use crate::body::{self, Kind};
 use crate::error::{Refusal, Reply};
 use crate::store::Entry;
@@ -27,12 +28,14 @@ struct MoreBody {
 type PartOf = Result<Path<(String, String)>, PathRejection>;
 
 /// Names and classes of a task's examples.
-pub(crate) async fn examples_of(State(app): Shared, path: Id) -> Reply<Json<Value>> {
+pub(crate) async fn examples_of(State(app): Shared, path: Id) -> Reply<LongAnswer> {
     let entry = app.tasks.get(&id(path)?)?;
     let (task, classes) = (&entry.task, entry.task.classes());
+    let each = |(name, &label): (&String, &usize)| 2 * (name.len() + classes[label].len()) + 60;
+    let room = app.answers.claim(task.names().iter().zip(task.labels()).map(each).sum()).await?;
     let of = |(i, (name, &label)): (usize, (&String, &usize))| json!({"index": i, "name": name, "class": classes[label]});
-    let all: Vec<Value> = task.names().iter().zip(task.labels()).enumerate().map(of).collect();
-    Ok(Json(json!({ "examples": all })))
+    let all = joined(task.names().iter().zip(task.labels()).enumerate().map(of))?;
+    Ok(LongAnswer { parts: vec![b"{\"examples\":[".to_vec(), all, b"]}".to_vec()], room })
 }
 
 /// Adds labelled images, of classes that are there or of new ones.
@@ -43,7 +46,7 @@ pub(crate) async fn add(State(app): Shared, path: Id, request: Request) -> Reply
         Kind::Image => return Err(Refusal::bad("say of which class it is: send JSON or a form")),
         Kind::Json => {
             let bytes = read.bytes.clone();
-            let more = move |_: &AtomicBool| labelled(body::json::<MoreBody>(&bytes)?.classes);
+            let more = move |_: &Arc<AtomicBool>| labelled(body::json::<MoreBody>(&bytes)?.classes);
             app.work.job(body::seconds(&read.bytes)).turn(more).await?
         }
         Kind::Multipart(boundary) => form(&app, &read, &boundary).await?,
@@ -116,7 +119,9 @@ fn part(path: PartOf) -> Reply<(String, String)> {
 async fn change(
     app: &Arc<App>,
     id: &str,
-    by: impl FnOnce(&TaskClassifier, &Model, &AtomicBool) -> siskin_adapt::Result<TaskClassifier> + Send + 'static,
+    by: impl FnOnce(&TaskClassifier, &Model, &Arc<AtomicBool>) -> siskin_adapt::Result<TaskClassifier>
+    + Send
+    + 'static,
 ) -> Reply<Json<Value>> {
     let entry: Arc<Entry> = app.tasks.get(id)?;
     let shared = app.clone();

@@ -15,7 +15,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Deserialize;
-use siskin_adapt::{Example, Mismatch, Shape, Support, TaskClassifier};
+use siskin_adapt::{Example, Mismatch, Model, Shape, Support, TaskClassifier, look_every};
 use std::sync::Arc;
 
 /// Characters of an example's name that are kept.
@@ -85,16 +85,15 @@ pub(crate) async fn create(
             NewTask { settings, classes, images: given }
         }
     };
-    let model = match &new.settings.model {
-        None => 0,
-        Some(name) => {
-            let found = app.models.iter().position(|m| m.name() == name || m.hash() == name);
-            found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "there is no model of this name"))?
-        }
-    };
+    let named = new.settings.model.as_deref().map(|name| named(&app, name)).transpose()?;
     check_images(&app, new.images.iter().map(|g| &g.bytes))?;
     let shape = Shape { classes: new.classes.len(), examples: new.images.len() };
     shape.check(&app.limits.fit)?;
+    let model = match named {
+        Some(model) => model,
+        None if app.choose => suiting(&app, &new.images).await?,
+        None => 0,
+    };
     let (entry, mismatch) = make(&app, new, model, shape).await?;
     drop(read.room);
     let mut about = about_task(&app, &entry);
@@ -104,6 +103,25 @@ pub(crate) async fn create(
         response.headers_mut().insert(header::LOCATION, place);
     }
     Ok(response)
+}
+
+/// The place of the model of this name or hash.
+fn named(app: &App, name: &str) -> Reply<usize> {
+    let found = app.models.iter().position(|m| m.name() == name || m.hash() == name);
+    found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "there is no model of this name"))
+}
+
+/// The place of the model that suits what some of the images look like. What is no image is refused when its turn comes.
+async fn suiting(app: &Arc<App>, images: &[LabelledImage]) -> Reply<usize> {
+    let some: Vec<Bytes> =
+        images.iter().step_by(look_every(images.len())).map(|image| image.bytes.clone()).collect();
+    let mut job = app.work.job(some.iter().map(|bytes| image_seconds(&app.models[0], bytes)).sum());
+    let mut looks = Vec::with_capacity(some.len());
+    for bytes in some {
+        let app = app.clone();
+        looks.extend(job.turn(move |late| stop_if(late).map(|()| app.intake.look(&bytes).ok())).await?);
+    }
+    Ok(Model::suiting(&app.models, &looks))
 }
 
 /// Decodes the images one after the other, then adapts.

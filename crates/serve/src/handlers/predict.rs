@@ -3,16 +3,15 @@
 use super::images::{check_images, image_seconds, turns, view, warnings};
 use super::{Id, Shared, id};
 use crate::App;
+use crate::answers::{LongAnswer, joined};
 use crate::body::{self, Encoded, Kind, Read};
 use crate::error::{Refusal, Reply};
 use crate::store::Entry;
-use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
-use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::json;
 use siskin_adapt::{Look, NamedAnswer, Rules, TaskClassifier, Thresholds, View};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +63,7 @@ pub(crate) async fn predict(
     path: Id,
     settings: Result<Query<Settings>, QueryRejection>,
     request: Request,
-) -> Reply<Response> {
+) -> Reply<LongAnswer> {
     let Query(settings) = settings.map_err(|e| Refusal::bad(e.body_text()))?;
     let id = id(path)?;
     let entry = app.tasks.get(&id)?;
@@ -75,9 +74,10 @@ pub(crate) async fn predict(
     let each = entry.task.shape().answer_seconds();
     let seconds = |image: &Bytes| each + image_seconds(&app.models[entry.model], image);
     let mut job = app.work.job(images.iter().map(seconds).sum());
-    let _room = app.answers.claim(images.len() * answer_bytes(&entry.task, settings.explain)).await?;
-    let (mut predictions, mut looks) = (Vec::new(), Vec::new());
-    for images in turns(images, seconds) {
+    let room = app.answers.claim(images.len() * answer_bytes(&entry.task, settings.explain)).await?;
+    let (mut parts, mut looks) =
+        (vec![format!("{{\"task\":{},\"predictions\":[", json!(id)).into_bytes()], Vec::new());
+    for (i, images) in turns(images, seconds).into_iter().enumerate() {
         let turn = Turn {
             app: app.clone(),
             entry: entry.clone(),
@@ -85,27 +85,22 @@ pub(crate) async fn predict(
             explain: settings.explain,
         };
         let (part, seen) = job.turn(move |late| turn.answer(&images, late)).await?;
-        predictions.extend(part);
+        if i > 0 {
+            parts.push(b",".to_vec());
+        }
+        parts.push(part);
         looks.extend(seen);
     }
     drop(read.room);
     let warnings = warnings(app.models[entry.model].mismatch(&looks));
     let notes: Vec<&str> =
         thresholds.notes().iter().map(String::as_str).chain(thresholds.expectation()).collect();
-    Ok(Json(Predictions { task: &id, predictions: &predictions, notes, warnings }).into_response())
+    parts.push(format!("],\"notes\":{},\"warnings\":{warnings}}}", json!(notes)).into_bytes());
+    Ok(LongAnswer { parts, room })
 }
 
-/// The answer of a request. Not a tree of values: it may be large.
-#[derive(Serialize)]
-struct Predictions<'a> {
-    task: &'a str,
-    predictions: &'a [Prediction],
-    notes: Vec<&'a str>,
-    warnings: Value,
-}
-
-/// Bytes of the answer for one image, at most, in memory and as text: every class twice (with its probability, and in the set), and
-/// the nearest examples.
+/// Bytes of the answer for one image, at most, as text and, for the images of a turn, before it is text: every class twice (with its
+/// probability, and in the set), and the nearest examples.
 fn answer_bytes(task: &TaskClassifier, explain: usize) -> usize {
     /// Of a name beside its letters, and of the numbers beside it.
     const EACH: usize = 80;
@@ -124,8 +119,8 @@ struct Turn {
 }
 
 impl Turn {
-    /// Answers for the images, and what the good ones look like.
-    fn answer(&self, images: &[Bytes], late: &AtomicBool) -> Reply<(Vec<Prediction>, Vec<Look>)> {
+    /// Answers for the images as text, and what the good ones look like. Text at once: it may be long, and nobody but the client needs it.
+    fn answer(&self, images: &[Bytes], late: &AtomicBool) -> Reply<(Vec<u8>, Vec<Look>)> {
         let Turn { app, entry, thresholds, explain } = self;
         let model = &app.models[entry.model];
         let views = images.iter().map(|bytes| view(app, model, bytes, late));
@@ -145,7 +140,7 @@ impl Turn {
                 answers.next().map_or(Prediction::Error { error: "no answer came".into() }, Prediction::Reply)
             }
         };
-        Ok((views.into_iter().map(prediction).collect(), looks))
+        Ok((joined(views.into_iter().map(prediction))?, looks))
     }
 }
 
@@ -184,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_description_names_the_defaults() {
-        let api: Value = serde_json::from_str(include_str!("../openapi.json")).unwrap();
+        let api: serde_json::Value = serde_json::from_str(include_str!("../openapi.json")).unwrap();
         let parameters = &api["paths"]["/v1/tasks/{id}/predict"]["post"]["parameters"];
         let default = |name: &str| {
             let of = parameters.as_array().unwrap().iter().find(|p| p["name"] == name).unwrap();

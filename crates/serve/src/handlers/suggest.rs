@@ -65,7 +65,7 @@ pub(crate) async fn suggest(State(app): Shared, path: Id, request: Request) -> R
     let mut seen = Seen { features: None, places: Vec::new(), errors: Vec::new() };
     for images in turns(images, seconds) {
         let (shared, of) = (app.clone(), entry.clone());
-        let embed = move |late: &AtomicBool| {
+        let embed = move |late: &Arc<AtomicBool>| {
             let model = &shared.models[of.model];
             let views = images.iter().map(|bytes| view(&shared, model, bytes, late));
             let views = views.collect::<Reply<Vec<Result<View, String>>>>()?;
@@ -113,9 +113,10 @@ fn answer(
         None => Vec::new(),
     };
     stop_if(late)?;
+    let advice = entry.task.advice_until(late)?;
     let next: Vec<Value> =
         found.iter().map(|next| json!({ "index": seen.places[next.index], "score": next.score })).collect();
-    Ok(json!({ "task": id, "suggestions": next, "errors": seen.errors, "advice": entry.task.advice()? }))
+    Ok(json!({ "task": id, "suggestions": next, "errors": seen.errors, "advice": advice }))
 }
 
 fn asked(bytes: &[u8]) -> Reply<Asked> {

@@ -52,6 +52,7 @@ const photoTask = new LiveTask(
   () => $("model").value || undefined,
   (error) => {
     const task = photoTask.task;
+    showModelNote();
     warn($("image-warning"), task ? task.warnings : []);
     $("image-status").className = error ? "bad" : "quiet";
     $("image-status").textContent = error ? error.message : !task ? "Photos in two classes at least are needed." : checked(task);

@@ -1,9 +1,10 @@
 // The third tab: how sure the model is, against how often it is right.
 let models = [];
 function showModelNote() {
-  const model = models.find((m) => m.name === $("model").value) || models[0];
-  const { size, channels } = model.image;
-  $("model-note").textContent = `It was trained on ${model.data.split(":")[0]} and sees ${size} × ${size} pixels${channels === 1 ? " of grey" : ""}; it does best on images of that kind.`;
+  const name = $("model").value || (photoTask.task || {}).model, model = models.find((m) => m.name === name);
+  if (!model) { $("model-note").textContent = "The model is chosen by what the photos look like."; return; }
+  const { size, channels } = model.image, kind = model.data ? ` was trained on ${model.data.split(":")[0]} and` : "";
+  $("model-note").textContent = `${$("model").value ? "It" : model.name}${kind} sees ${size} × ${size} pixels${channels === 1 ? " of grey" : ""}; it does best on images of ${kind ? "that kind" : "the kind it was trained on"}.`;
 }
 function svg(tag, attributes, text) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);

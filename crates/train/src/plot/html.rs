@@ -77,7 +77,7 @@ figure svg{display:block;max-width:100%;height:auto}\
 figcaption{font-size:.9rem;margin-top:.4rem}\
 .scroll{overflow-x:auto}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:1rem 0}\
-th,td{padding:.35rem .9rem .35rem 0;text-align:left;border-bottom:1px solid var(--rule);white-space:pre;vertical-align:top}\
+th,td{padding:.35rem .9rem .35rem 0;text-align:left;border-bottom:1px solid var(--rule);white-space:pre-wrap;vertical-align:top}\
 th{font-weight:600;color:var(--muted);font-size:.9rem}\
 .n{text-align:right}\
 pre{background:var(--panel);padding:.8rem 1rem;border-radius:6px;overflow-x:auto;font-size:.88rem}\
@@ -92,9 +92,9 @@ summary{cursor:pointer;color:var(--muted)}\
 dl{max-width:46rem;font-size:.95rem}\
 dt{font-weight:600;margin-top:.4rem}\
 dd{margin:0;color:var(--muted)}\
-@media (max-width:40rem){main{padding:1.25rem 1rem 3rem}.wide svg{min-width:34rem}th,td{padding-right:.6rem;font-size:.88rem}td:first-child{white-space:normal}.figures div{min-width:6rem;flex:1 1 8rem}}\
+@media (max-width:40rem){main{padding:1.25rem 1rem 3rem}.wide svg text{font-size:16px!important}th,td{padding-right:.6rem;font-size:.88rem}.figures div{min-width:6rem;flex:1 1 8rem}}\
 @page{margin:1.6cm}\
-@media print{th,td{white-space:normal}:root{color-scheme:light}body{font-size:11pt}main{max-width:none;padding:0}h2{break-after:avoid}figure,table,.figures{break-inside:avoid}.charts svg{break-inside:avoid}details:not([open]){display:none}}";
+@media print{:root{color-scheme:light}body{font-size:11pt}main{max-width:none;padding:0}h2{break-after:avoid}figure,table,.figures{break-inside:avoid}.charts svg{break-inside:avoid}details:not([open]){display:none}}";
 
 impl Report {
     /// The page. Charts go in as they are; everything else is escaped.

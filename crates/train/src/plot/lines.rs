@@ -94,8 +94,9 @@ impl LineChart {
     }
 }
 
+/// Wide enough for the larger letters that a page has on a phone.
 fn entry_width(name: &str) -> f64 {
-    24.0 + text_width(name, 11.0) + 20.0
+    24.0 + text_width(name, 16.0) + 16.0
 }
 
 /// The points with both ends of their bands.
