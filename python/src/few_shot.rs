@@ -125,11 +125,7 @@ impl Network {
         labels: Vec<usize>,
         classes: Vec<String>,
     ) -> PyResult<Task> {
-        if images.len() != labels.len() {
-            return Err(value_error(format!("{} images have {} labels", images.len(), labels.len())));
-        }
-        let sources =
-            images.into_iter().map(|image| image.source(&self.model)).collect::<PyResult<Vec<_>>>()?;
+        let sources = self.sources(images, labels.len())?;
         let model = self.model.clone();
         self.pool
             .run(py, move || {
@@ -188,11 +184,7 @@ impl Network {
         labels: Vec<usize>,
         classes: Vec<String>,
     ) -> PyResult<Task> {
-        if images.len() != labels.len() {
-            return Err(value_error(format!("{} images have {} labels", images.len(), labels.len())));
-        }
-        let sources =
-            images.into_iter().map(|image| image.source(&self.model)).collect::<PyResult<Vec<_>>>()?;
+        let sources = self.sources(images, labels.len())?;
         let (model, task) = (self.model.clone(), task.0.clone());
         // Images in memory are called by their place, after those that are there.
         let first = task.labels().len();
@@ -283,6 +275,14 @@ impl Network {
 impl Network {
     fn of(model: Model) -> Network {
         Network { model: Arc::new(model), pool: Pool::default() }
+    }
+
+    /// Images with one label each.
+    fn sources(&self, images: Vec<Given<'_>>, labels: usize) -> PyResult<Vec<Source>> {
+        if images.len() != labels {
+            return Err(value_error(format!("{} images have {labels} labels", images.len())));
+        }
+        images.into_iter().map(|image| image.source(&self.model)).collect()
     }
 
     /// The answers, and what of the rules cannot be honoured.

@@ -36,13 +36,13 @@ impl Intake {
 
     /// Decodes an image and makes the view that `model` has of it. The header alone decides whether it is small enough.
     pub fn view(&self, model: &Model, bytes: &[u8]) -> Result<View, Fault> {
-        let image = decode_if(bytes, Some(model.shorter_side()), |claim| self.admit(claim))?;
+        let (image, _permit) = decode_if(bytes, Some(model.shorter_side()), |claim| self.admit(claim))?;
         Ok(model.view(&image))
     }
 
     /// Decodes an image for what it looks like, before a model is chosen for it.
     pub fn look(&self, bytes: &[u8]) -> Result<Look, Fault> {
-        let image = decode_if(bytes, Some(SHORTER_SIDE), |claim| self.admit(claim))?;
+        let (image, _permit) = decode_if(bytes, Some(SHORTER_SIDE), |claim| self.admit(claim))?;
         Ok(Look::of(&image.as_ref()))
     }
 

@@ -21,7 +21,7 @@ const MAX_ALLOC: u64 = 1 << 30;
 /// Decodes an image; if its shorter side is longer than `shorter_side`, it is made smaller so that it is not,
 /// the aspect ratio kept.
 pub fn decode(bytes: &[u8], shorter_side: Option<u32>) -> Result<Image, Fault> {
-    decode_if(bytes, shorter_side, |_| Ok(()))
+    decode_if(bytes, shorter_side, |_| Ok(())).map(|(image, ())| image)
 }
 
 /// What a header claims of its image.
@@ -48,17 +48,17 @@ pub fn claim(bytes: &[u8]) -> Result<Claim, Fault> {
     guarded(|| Opened::new(bytes).map(|opened| opened.claim))
 }
 
-/// [`decode`] with a word before memory for the pixels is taken: what `admit` refuses is not decoded. What it returns is
-/// held until the image has been made smaller.
+/// [`decode`] with a word before memory for the pixels is taken: what `admit` refuses is not decoded. What it returns comes
+/// back with the image, to be held as long as that: a very long image stays large when its shorter side is short.
 pub fn decode_if<Permit>(
     bytes: &[u8],
     shorter_side: Option<u32>,
     admit: impl FnOnce(&Claim) -> Result<Permit, Fault>,
-) -> Result<Image, Fault> {
+) -> Result<(Image, Permit), Fault> {
     guarded(|| {
         let opened = Opened::new(bytes)?;
-        let _permit = admit(&opened.claim)?;
-        Ok(shrunk(eight_bit(opened.decode(bytes)?), shorter_side))
+        let permit = admit(&opened.claim)?;
+        Ok((shrunk(eight_bit(opened.decode(bytes)?), shorter_side), permit))
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::{Error, Result};
 use faer::Mat;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::Serialize;
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
@@ -11,8 +12,43 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Most bytes of a file.
 const MOST_BYTES: u64 = 2 << 30;
 
+/// All of a file that is no array, with a checksum of both.
+pub(super) trait Header: Clone + Serialize {
+    /// Key of its JSON among the entries of the file's own header.
+    const KEY: &'static str;
+
+    /// blake3 of this header without its checksum and of all arrays in the order of their names.
+    fn checksum(&mut self) -> &mut String;
+
+    /// The checksum it must have beside these arrays.
+    fn due<'a>(&self, arrays: impl Iterator<Item = (&'a str, &'a [u8])>, path: &Path) -> Result<String> {
+        let mut open = self.clone();
+        open.checksum().clear();
+        let json = serde_json::to_vec(&open).map_err(|e| file_error(path, &e))?;
+        Ok(checksum(&json, arrays))
+    }
+
+    /// The bytes of a file with it and these arrays.
+    fn sealed(mut self, arrays: &[Array], path: &Path) -> Result<Vec<u8>> {
+        let named = arrays.iter().map(|(name, _, _, bytes)| (*name, bytes.as_slice()));
+        *self.checksum() = self.due(named, path)?;
+        let json = serde_json::to_string(&self).map_err(|e| file_error(path, &e))?;
+        packed(arrays, HashMap::from([(Self::KEY.to_owned(), json)]), path)
+    }
+
+    /// Whether the checksum is that of these arrays.
+    fn fits(&self, tensors: &SafeTensors<'_>, path: &Path) -> Result<()> {
+        let named = tensors.tensors();
+        let arrays = named.iter().map(|(name, view)| (name.as_str(), view.data()));
+        if self.due(arrays, path)? != *self.clone().checksum() {
+            return Err(file_error(path, &"is damaged: the checksum does not fit"));
+        }
+        Ok(())
+    }
+}
+
 /// Of the JSON of a header and the arrays of a file: blake3 over both, the arrays in the order of their names.
-pub(super) fn checksum<'a>(header: &[u8], arrays: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
+fn checksum<'a>(header: &[u8], arrays: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut add = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
@@ -28,7 +64,7 @@ pub(super) fn checksum<'a>(header: &[u8], arrays: impl Iterator<Item = (&'a str,
 }
 
 /// The bytes of a file with these arrays and entries of its header.
-pub(super) fn packed(arrays: &[Array], entries: HashMap<String, String>, path: &Path) -> Result<Vec<u8>> {
+fn packed(arrays: &[Array], entries: HashMap<String, String>, path: &Path) -> Result<Vec<u8>> {
     let views = arrays
         .iter()
         .map(|(name, dtype, shape, bytes)| Ok((*name, TensorView::new(*dtype, shape.clone(), bytes)?)))

@@ -1,7 +1,7 @@
 //! Saving and loading: one safetensors file, arrays as tensors, everything else as JSON in its header.
 
 use super::file::{
-    self, Array, Reader, checksum, file_error, floats, narrow_floats, packed, row, whole, write_whole,
+    self, Array, Header as _, Reader, file_error, floats, narrow_floats, row, whole, write_whole,
 };
 use super::inducing::{Inducing, Narrow};
 use super::inference::{adapted, restored};
@@ -13,13 +13,10 @@ use crate::hyper::Hyper;
 use crate::kernels::Kernel;
 use crate::{Error, Result};
 use faer::Mat;
-use safetensors::tensor::{SafeTensors, TensorView};
+use safetensors::tensor::SafeTensors;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::path::Path;
 
-/// Key of the JSON in the header.
-const KEY: &str = "siskin-gp-classifier";
 /// Raised when the meaning of a stored field changes.
 const VERSION: u32 = 4;
 
@@ -38,11 +35,11 @@ struct Header {
     checksum: String,
 }
 
-impl Header {
-    /// Its JSON without the checksum.
-    fn unsealed(&self, path: &Path) -> Result<Vec<u8>> {
-        let header = Header { checksum: String::new(), ..self.clone() };
-        serde_json::to_vec(&header).map_err(|e| file_error(path, &e))
+impl file::Header for Header {
+    const KEY: &'static str = "siskin-gp-classifier";
+
+    fn checksum(&mut self) -> &mut String {
+        &mut self.checksum
     }
 }
 
@@ -88,7 +85,7 @@ impl GpClassifier {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let path = Path::new("the classifier");
         let model = self.model()?;
-        let mut header = Header {
+        let header = Header {
             version: VERSION,
             likelihood: name_of(&Likelihood::NAMED, &self.likelihood),
             inference: name_of(&EvidenceBound::NAMED, &self.bound),
@@ -102,10 +99,7 @@ impl GpClassifier {
             floats("scale", &row(&model.standardiser.scale)),
         ];
         arrays.extend(knowledge_arrays(&model.by));
-        let named = arrays.iter().map(|(name, _, _, bytes)| (*name, bytes.as_slice()));
-        header.checksum = checksum(&header.unsealed(path)?, named);
-        let json = serde_json::to_string(&header).map_err(|e| file_error(path, &e))?;
-        packed(&arrays, HashMap::from([(KEY.to_owned(), json)]), path)
+        header.sealed(&arrays, path)
     }
 
     /// Reads a classifier written by [`GpClassifier::save`]. Everything is checked as in `fit`.
@@ -119,7 +113,7 @@ impl GpClassifier {
     pub fn from_bytes(bytes: &[u8], path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let entries = file::entries(bytes, path)?;
-        let json = entries.get(KEY);
+        let json = entries.get(Header::KEY);
         let json = json.ok_or_else(|| file_error(path, &"is a safetensors file, but holds no classifier"))?;
         let mut value: serde_json::Value = serde_json::from_str(json).map_err(|e| file_error(path, &e))?;
         let sealed = value["version"].as_u64() != Some(1);
@@ -137,10 +131,8 @@ impl GpClassifier {
         }
         let header: Header = serde_json::from_value(value).map_err(|e| file_error(path, &e))?;
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| file_error(path, &e))?;
-        let named: Vec<(String, TensorView<'_>)> = tensors.tensors();
-        let arrays = named.iter().map(|(name, view)| (name.as_str(), view.data()));
-        if sealed && checksum(&header.unsealed(path)?, arrays) != header.checksum {
-            return Err(file_error(path, &"is damaged: the checksum does not fit"));
+        if sealed {
+            header.fits(&tensors, path)?;
         }
         let read = Reader { path, tensors };
         Ok(GpClassifier { unsealed: !sealed, ..read.classifier(header)? })

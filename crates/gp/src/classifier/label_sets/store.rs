@@ -1,7 +1,7 @@
 //! Saving and loading: one safetensors file with a version and a checksum; the classifier of sizes lies in it as a file of its own.
 
 use super::super::file::{
-    self, Array, Reader, checksum, file_error, floats, narrow_floats, packed, row, whole, write_whole,
+    self, Array, Header as _, Reader, file_error, floats, narrow_floats, row, whole, write_whole,
 };
 use super::super::inducing::{Inducing, Narrow};
 use super::super::inputs::Standardiser;
@@ -11,11 +11,8 @@ use crate::{Hyper, Result};
 use faer::Mat;
 use safetensors::tensor::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::path::Path;
 
-/// Key of the JSON in the header.
-const KEY: &str = "siskin-gp-label-sets";
 /// Raised when the meaning of a stored field changes.
 const VERSION: u32 = 1;
 
@@ -32,11 +29,11 @@ struct Header {
     checksum: String,
 }
 
-impl Header {
-    /// Its JSON without the checksum.
-    fn unsealed(&self, path: &Path) -> Result<Vec<u8>> {
-        let header = Header { checksum: String::new(), ..self.clone() };
-        serde_json::to_vec(&header).map_err(|e| file_error(path, &e))
+impl file::Header for Header {
+    const KEY: &'static str = "siskin-gp-label-sets";
+
+    fn checksum(&mut self) -> &mut String {
+        &mut self.checksum
     }
 }
 
@@ -50,7 +47,7 @@ impl LabelSetClassifier {
     /// The bytes of such a file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let (path, model) = (Path::new("the classifier of label sets"), self.model()?);
-        let mut header = Header {
+        let header = Header {
             version: VERSION,
             standardise: self.standardise,
             kernel: model.members.as_ref().map(|members| members.prior.kernel.clone()),
@@ -67,10 +64,7 @@ impl LabelSetClassifier {
             arrays.push(("sizes.classifier", Dtype::U8, vec![bytes.len()], bytes));
         }
         arrays.extend(model.members.iter().flat_map(member_arrays));
-        let named = arrays.iter().map(|(name, _, _, bytes)| (*name, bytes.as_slice()));
-        header.checksum = checksum(&header.unsealed(path)?, named);
-        let json = serde_json::to_string(&header).map_err(|e| file_error(path, &e))?;
-        packed(&arrays, HashMap::from([(KEY.to_owned(), json)]), path)
+        header.sealed(&arrays, path)
     }
 
     /// Reads a classifier written by [`LabelSetClassifier::save`].
@@ -83,7 +77,8 @@ impl LabelSetClassifier {
     pub fn from_bytes(bytes: &[u8], path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let entries = file::entries(bytes, path)?;
-        let json = entries.get(KEY).ok_or_else(|| file_error(path, &"holds no classifier of label sets"))?;
+        let json =
+            entries.get(Header::KEY).ok_or_else(|| file_error(path, &"holds no classifier of label sets"))?;
         let value: serde_json::Value = serde_json::from_str(json).map_err(|e| file_error(path, &e))?;
         if value["version"].as_u64() != Some(u64::from(VERSION)) {
             let problem =
@@ -92,11 +87,7 @@ impl LabelSetClassifier {
         }
         let header: Header = serde_json::from_value(value).map_err(|e| file_error(path, &e))?;
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| file_error(path, &e))?;
-        let named = tensors.tensors();
-        let arrays = named.iter().map(|(name, view)| (name.as_str(), view.data()));
-        if checksum(&header.unsealed(path)?, arrays) != header.checksum {
-            return Err(file_error(path, &"is damaged: the checksum does not fit"));
-        }
+        header.fits(&tensors, path)?;
         trained(&Reader { path, tensors }, &header).map(|fitted| LabelSetClassifier {
             kernel: header.kernel,
             standardise: header.standardise,
