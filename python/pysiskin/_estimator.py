@@ -63,7 +63,7 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         How often the rows of a class count, as in scikit-learn; times ``sample_weight`` where both are given.
     class_prior : None, "uniform" or array [C]
         The shares of the classes where the classifier is used, if they are not those of the training rows: probabilities are corrected for
-        it. May be set after ``fit``. Sets (``predict_set``) do not depend on it.
+        it. May be set after ``fit``. Sets (``predict_set``) are then made by class: only these hold whatever the shares are.
     verbose : bool
         Write how far a fit by inducing points is to the standard error stream.
 
@@ -202,13 +202,15 @@ class LogisticSoftmaxGPC(ClassifierMixin, BaseEstimator):
         best = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[best]
 
-    def predict_set(self, X: ArrayLike, level: float = 0.9, *, by_class: bool = False) -> list[NDArray[Any]]:
+    def predict_set(self, X: ArrayLike, level: float = 0.9, *, by_class: bool | None = None) -> list[NDArray[Any]]:
         """A set of classes for each row that holds the true class with at least this chance: every class whose probability
         is not below what the training points, left out, gave to their own class in all but ``1 - level`` of the cases.
 
-        ``by_class``: with a threshold for each class (Mondrian), so that the chance holds for the rows of every class, rare ones too."""
+        ``by_class``: with a threshold for each class (Mondrian), so that the chance holds for the rows of every class, rare ones too.
+        By default where ``class_prior`` is set."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        by_class = self.class_prior is not None if by_class is None else by_class
         return [self.classes_[chosen] for chosen in self._classifier.sets(X, level, by_class)]
 
     def predict_latent(self, X: ArrayLike) -> tuple[_Array, _Array]:

@@ -54,6 +54,13 @@ def test_sets_by_class_hold_the_rare_class(rare, plain):
         # Three deviations of the training and test rows of the class below the level.
         assert by_class[y_test == c].mean() >= 0.9 - 3 * np.sqrt(0.09 * (1 / n + 1 / m)), c
     assert by_class[y_test == 1].mean() > held(plain.predict_set(x_test, 0.9))[y_test == 1].mean()
+    # Under other shares only these hold, so they are the default there.
+    try:
+        plain.set_params(class_prior="uniform")
+        np.testing.assert_array_equal(held(plain.predict_set(x_test, 0.9)), by_class)
+        assert not np.array_equal(held(plain.predict_set(x_test, 0.9, by_class=False)), by_class)
+    finally:
+        plain.set_params(class_prior=None)
 
 
 def test_the_kernel_is_chosen_by_leave_one_out(rare):
