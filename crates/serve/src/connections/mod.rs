@@ -1,6 +1,7 @@
 //! Connections: how many there may be, who must leave when there are too many, and how long they may keep us waiting.
 
 mod body;
+mod door;
 mod registry;
 mod stream;
 
@@ -41,6 +42,8 @@ const SOON: Duration = Duration::from_millis(10);
 const SEAT_TRIES: usize = 20;
 /// How long connections are still taken after the server was told to stop: clients that were on their way get an answer.
 const LINGER: Duration = Duration::from_millis(300);
+/// How long those who have begun to connect may take to finish, after nobody else may begin.
+const HANDSHAKE: Duration = Duration::from_millis(100);
 
 /// Listens on an address.
 pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
@@ -93,14 +96,9 @@ pub(crate) async fn serve(
         }
     }
     host.closing.store(true, Ordering::Relaxed);
-    let last = tokio::time::sleep(LINGER);
-    let mut last = std::pin::pin!(last);
-    loop {
-        tokio::select! {
-            () = &mut last => break,
-            accepted = listener.accept() => hall.take(accepted).await,
-        }
-    }
+    hall.take_for(LINGER, &listener).await;
+    door::shut(&listener);
+    hall.take_for(HANDSHAKE, &listener).await;
     // Those that the system has taken for us already, asked of the system itself: the runtime may not know of them yet.
     if let Ok(listener) = listener.into_std() {
         while let Ok((stream, peer)) = listener.accept() {
@@ -126,6 +124,16 @@ struct Hall<'a> {
 }
 
 impl Hall<'_> {
+    async fn take_for(&self, time: Duration, listener: &TcpListener) {
+        let mut last = std::pin::pin!(tokio::time::sleep(time));
+        loop {
+            tokio::select! {
+                () = &mut last => break,
+                accepted = listener.accept() => self.take(accepted).await,
+            }
+        }
+    }
+
     async fn take(&self, accepted: std::io::Result<(TcpStream, SocketAddr)>) {
         let Ok((stream, peer)) = accepted else {
             // Out of file handles, or a connection that went away: others may do better in a moment.
