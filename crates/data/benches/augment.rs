@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use siskin_data::image::augment::Augmentation;
+use siskin_data::image::augment::{Augmentation, LEAST_AREA};
 use siskin_data::image::resize::{CropBox, resized_crop};
 use siskin_data::{
     Channels, ClassImages, Dataset, EpisodeSpec, Image, Items, LoadedEpisode, Sampler, Split, SplitName,
@@ -56,17 +56,17 @@ fn checksum(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(sample_count = 2000)]
 fn augmented_84(bencher: Bencher<'_, '_>) {
-    run(bencher, Transform { size: 84, channels: Channels::Three, augment: true });
+    run(bencher, Transform { size: 84, channels: Channels::Three, augment: Some(LEAST_AREA) });
 }
 
 #[divan::bench(sample_count = 2000)]
 fn evaluated_84(bencher: Bencher<'_, '_>) {
-    run(bencher, Transform { size: 84, channels: Channels::Three, augment: false });
+    run(bencher, Transform { size: 84, channels: Channels::Three, augment: None });
 }
 
 #[divan::bench(sample_count = 2000)]
 fn evaluated_28(bencher: Bencher<'_, '_>) {
-    run(bencher, Transform { size: 28, channels: Channels::One, augment: false });
+    run(bencher, Transform { size: 28, channels: Channels::One, augment: None });
 }
 
 /// A training episode of 5 x (1 + 16) images: what one loader thread does for each optimiser step.
@@ -81,7 +81,7 @@ fn episode_of_85(bencher: Bencher<'_, '_>) {
     let data = Dataset::in_memory("photographs", (0..20).map(class).collect()).expect("well formed");
     let split = Split::all(SplitName::Train, Items::Images(Arc::new(data)));
     let sampler = Sampler::new(vec![split], EpisodeSpec::fixed(5, 1, 16), 0).expect("enough images");
-    let transform = Transform { size: 84, channels: Channels::Three, augment: true };
+    let transform = Transform { size: 84, channels: Channels::Three, augment: Some(LEAST_AREA) };
     let mut index = 0;
     bencher.counter(ItemsCount::new(85usize)).bench_local(|| {
         index += 1;
@@ -95,7 +95,7 @@ fn draws(bencher: Bencher<'_, '_>) {
     let mut index = 0;
     bencher.counter(ItemsCount::new(1usize)).bench_local(|| {
         index += 1;
-        Augmentation::draw(150, 112, &mut stream_at(0, "augment", 0, index))
+        Augmentation::draw(150, 112, LEAST_AREA, &mut stream_at(0, "augment", 0, index))
     });
 }
 

@@ -59,7 +59,7 @@ impl LoadedEpisode {
 }
 
 /// How a [`Loader`] works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoaderConfig {
     /// What becomes of images.
     pub transform: Transform,
@@ -213,6 +213,7 @@ impl Drop for Loader {
 mod tests {
     use super::*;
     use crate::dataset::tests::small;
+    use crate::image::augment::LEAST_AREA;
     use crate::{Channels, Embeddings, EpisodeSpec, Sampler, Split, SplitName};
 
     fn sampler() -> Arc<Sampler> {
@@ -221,7 +222,7 @@ mod tests {
     }
 
     fn config(threads: usize, first: u64, end: u64) -> LoaderConfig {
-        let transform = Transform { size: 6, channels: Channels::Three, augment: true };
+        let transform = Transform { size: 6, channels: Channels::Three, augment: Some(LEAST_AREA) };
         LoaderConfig { transform, seed: 5, first, end, threads, ahead: 2, part: EpisodePart::ALL }
     }
 
@@ -278,7 +279,7 @@ mod tests {
     #[test]
     fn augmentation_differs_from_row_to_row_and_episode_to_episode() {
         let draw = |index, row| siskin_random::stream_at(5, "augment", index, row);
-        let crop = |mut rng| crate::image::augment::Augmentation::draw(90, 60, &mut rng);
+        let crop = |mut rng| crate::image::augment::Augmentation::draw(90, 60, LEAST_AREA, &mut rng);
         assert_ne!(crop(draw(0, 0)), crop(draw(0, 1)));
         assert_ne!(crop(draw(0, 0)), crop(draw(1, 0)));
     }
@@ -334,7 +335,7 @@ mod tests {
 
     #[test]
     fn an_input_without_pixels_is_refused() {
-        let nothing = Transform { size: 0, channels: Channels::One, augment: false };
+        let nothing = Transform { size: 0, channels: Channels::One, augment: None };
         assert!(matches!(LoadedEpisode::load(&*sampler(), &nothing, 0, 0), Err(Error::Empty { .. })));
     }
 

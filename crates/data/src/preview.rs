@@ -113,6 +113,7 @@ fn images(split: &Split) -> Result<&Dataset> {
 mod tests {
     use super::*;
     use crate::dataset::tests::small;
+    use crate::image::augment::LEAST_AREA;
     use crate::{Channels, Embeddings, EpisodeSpec, Sampler, SplitName};
     use std::sync::Arc;
 
@@ -153,7 +154,7 @@ mod tests {
             }
             assert_eq!(pixel(&sheet, 2 + 2 * 12 + 5, 2 + row * 12 + 5), [PAPER; 3], "the free column");
         }
-        let transform = Transform { size: 8, channels: Channels::One, augment: true };
+        let transform = Transform { size: 8, channels: Channels::One, augment: Some(LEAST_AREA) };
         let augmented = episode_sheet(&sampler, 0, Some((&transform, 1)), 10).unwrap();
         assert_eq!((augmented.width, augmented.height), (sheet.width, sheet.height));
         assert_ne!(augmented.pixels, sheet.pixels);

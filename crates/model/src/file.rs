@@ -12,7 +12,7 @@ use serde_json::Value;
 use siskin_methods::State;
 
 /// Key of the record in the header.
-const KEY: &str = "siskin-model";
+pub(crate) const KEY: &str = "siskin-model";
 
 #[derive(Serialize)]
 struct Record<'a> {

@@ -5,10 +5,11 @@
 //! | What must be known to build a model? | `spec.rs` |
 //! | What does it say of itself? | `card.rs`, `look.rs` |
 //! | How is it kept? | `file.rs`, `seal.rs`, `tensors.rs`, `legacy.rs`, `kept_card.rs` |
-//! | How is it opened? | `model.rs` |
+//! | How is it opened? | `model.rs`; its backbone alone: `backbone.rs` |
 //! | From images to features? | `view.rs`, `embed.rs`, `kept_features.rs` |
 //! | How is somebody else's network used? | `foreign/` |
 
+mod backbone;
 mod card;
 mod embed;
 mod error;

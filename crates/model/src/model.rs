@@ -17,7 +17,7 @@ use serde_json::Value;
 use siskin_data::open::SHORTER_SIDE;
 use siskin_data::{Image, Transform, files};
 use siskin_methods::{Features, GaussianProcess, Images, Method, Role, Rows, State};
-use siskin_nn::DeviceChoice;
+use siskin_nn::{Architecture, DeviceChoice};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -28,9 +28,9 @@ pub const EMBEDDED: [(&str, &[u8]); 2] = [
 ];
 
 /// Most bytes of a model file.
-const MOST_BYTES: u64 = 2 << 30;
+pub(crate) const MOST_BYTES: u64 = 2 << 30;
 /// Key of a checkpoint's record.
-const CHECKPOINT: &str = "siskin";
+pub(crate) const CHECKPOINT: &str = "siskin";
 
 /// A model.
 pub struct Model {
@@ -179,6 +179,12 @@ impl Model {
             Kind::Trained(trained) => Ok(trained),
             Kind::Foreign { .. } => Err(self.not_trained()),
         }
+    }
+
+    /// The network's architecture and all learned arrays, of a trained model.
+    pub(crate) fn learned(&self) -> Result<(Architecture, &State)> {
+        let trained = self.trained()?;
+        Ok((trained.card.model.architecture, &trained.state))
     }
 
     fn other_view(&self) -> Error {

@@ -50,7 +50,7 @@ impl ModelSpec {
             1 => Channels::One,
             _ => Channels::Three,
         };
-        Transform { size: self.image_size, channels, augment: false }
+        Transform { size: self.image_size, channels, augment: None }
     }
 }
 

@@ -61,7 +61,7 @@ mod tests {
         for (channels, count) in [(Channels::One, 1), (Channels::Three, 3)] {
             let pixels: Vec<u8> = (0..32 * 32 * count).map(|i| (i * 37 % 256) as u8).collect();
             let image = Image { width: 32, height: 32, channels: count as u8, pixels };
-            let transform = Transform { size: 28, channels, augment: false };
+            let transform = Transform { size: 28, channels, augment: None };
             let seen = transform.pixels(&image.as_ref(), &mut stream(0, "evaluate", 0));
             assert_eq!(View::trained(&image, &transform).picture(28), seen);
         }

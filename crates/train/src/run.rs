@@ -12,7 +12,8 @@ use crate::team;
 use crate::trainer::{Event, Outcome, Trainer, phase_at};
 use siskin_data::{Channels, Opener};
 use siskin_methods::{Method, StepReport};
-use siskin_nn::{Architecture, DeviceChoice, Network};
+use siskin_model::Model;
+use siskin_nn::{Architecture, DeviceChoice, NamedTensor, Network};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -47,7 +48,7 @@ impl Run {
         }
         let mut method = new_method(&phases[0].config, &data)?;
         if let Some(weights) = &config.backbone.weights {
-            put_weights(method.as_mut(), config.backbone.name, Path::new(weights))?;
+            put_weights(method.as_mut(), config.backbone.name, weights)?;
         }
         let episodes = PhaseEpisodes::new(&phases[0], data.clone(), method.trains_on())?;
         team::from_first(team::current().as_ref(), || {
@@ -156,16 +157,29 @@ pub fn new_method(config: &Config, data: &RunData) -> Result<Box<dyn Method>> {
     Ok(config.model(data.base_classes(), data.network.as_ref()).build(device(config)?)?)
 }
 
-/// Gives a fresh method the backbone of a weight file. A resumed run has it in its checkpoint.
-fn put_weights(method: &mut dyn Method, architecture: Architecture, path: &Path) -> Result<()> {
-    let load = || -> std::result::Result<_, siskin_nn::Error> {
-        let mut network = Network::new(architecture, 0, DeviceChoice::Cpu)?;
-        network.load_weights(path)?;
-        Ok(network.weights())
+/// Gives a fresh method the backbone of a trained model or of a weight file. A resumed run has it in its checkpoint.
+fn put_weights(method: &mut dyn Method, architecture: Architecture, given: &str) -> Result<()> {
+    let weights = match Model::backbone_of(given)? {
+        Some((found, weights)) if found == architecture => weights,
+        Some((found, _)) => {
+            return Err(Error::Config(format!(
+                "backbone.weights: {given} has a {found}, this run a {architecture} (backbone.name)"
+            )));
+        }
+        None => weights_of_file(architecture, Path::new(given)).map_err(siskin_methods::Error::from)?,
     };
     let mut state = method.state();
-    state.put_backbone(load().map_err(siskin_methods::Error::from)?)?;
+    state.put_backbone(weights)?;
     Ok(method.load_state(&state)?)
+}
+
+fn weights_of_file(
+    architecture: Architecture,
+    path: &Path,
+) -> std::result::Result<Vec<NamedTensor>, siskin_nn::Error> {
+    let mut network = Network::new(architecture, 0, DeviceChoice::Cpu)?;
+    network.load_weights(path)?;
+    Ok(network.weights())
 }
 
 /// The hardware and the precision that `config` names.

@@ -60,8 +60,8 @@ impl RunData {
                 (crossed, format!("{base_hash} -> {target_hash}"))
             }
         };
-        let test_transform = Transform { size: data.image_size, channels, augment: false };
-        let train_transform = Transform { augment: data.augment, ..test_transform };
+        let test_transform = Transform { size: data.image_size, channels, augment: None };
+        let train_transform = Transform { augment: data.least_crop(), ..test_transform };
         let data = RunData { splits, hash, train_transform, test_transform, network: None, images: None };
         match frozen {
             None => Ok(data),

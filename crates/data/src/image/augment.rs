@@ -8,8 +8,8 @@ use rand::{Rng, RngExt};
 use super::resize::{CropBox, resized_crop};
 use super::{Image, ImageRef};
 
-/// Part of the image's area that a random crop takes: torchvision's default.
-const AREA: [f64; 2] = [0.08, 1.0];
+/// The least part of the image's area that a random crop takes: torchvision's default.
+pub const LEAST_AREA: f64 = 0.08;
 /// Width by height of a random crop: torchvision's default.
 const ASPECT: [f64; 2] = [3.0 / 4.0, 4.0 / 3.0];
 /// Crops tried before the central one is taken: torchvision's default.
@@ -33,9 +33,9 @@ pub struct Augmentation {
 }
 
 impl Augmentation {
-    /// Draws the augmentation of an image of `width` x `height`.
-    pub fn draw(width: u32, height: u32, rng: &mut impl Rng) -> Self {
-        let crop = draw_crop(width, height, rng);
+    /// Draws the augmentation of an image of `width` x `height`, whose crop takes `least_area` of it or more, below 1.
+    pub fn draw(width: u32, height: u32, least_area: f64, rng: &mut impl Rng) -> Self {
+        let crop = draw_crop(width, height, least_area, rng);
         let mut factor = || (1.0 + JITTER * (2.0 * rng.random::<f64>() - 1.0)) as f32;
         let [brightness, contrast, color] = [factor(), factor(), factor()];
         Self { crop, brightness, contrast, color, flip: rng.random_bool(0.5) }
@@ -55,9 +55,9 @@ impl Augmentation {
 }
 
 /// torchvision's `RandomResizedCrop.get_params`: ten tries, else the largest central crop of an allowed aspect.
-fn draw_crop(width: u32, height: u32, rng: &mut impl Rng) -> CropBox {
+fn draw_crop(width: u32, height: u32, least_area: f64, rng: &mut impl Rng) -> CropBox {
     for _ in 0..TRIES {
-        let part = rng.random_range(AREA[0]..AREA[1]);
+        let part = rng.random_range(least_area..1.0);
         let aspect = rng.random_range(ASPECT[0].ln()..ASPECT[1].ln()).exp();
         if let Some((w, h)) = crop_size(width, height, part, aspect) {
             let top = rng.random_range(0..=height - h);
@@ -150,7 +150,7 @@ mod tests {
     proptest! {
         #[test]
         fn draws_stay_within_their_bounds(width in 1u32..400, height in 1u32..400, seed: u64) {
-            let drawn = Augmentation::draw(width, height, &mut stream(seed, "augment", 0));
+            let drawn = Augmentation::draw(width, height, LEAST_AREA, &mut stream(seed, "augment", 0));
             let CropBox { left, top, width: w, height: h } = drawn.crop;
             prop_assert!(w >= 1 && h >= 1 && left + w <= width && top + h <= height);
             for factor in [drawn.brightness, drawn.contrast, drawn.color] {
@@ -164,7 +164,7 @@ mod tests {
         let draws = 20_000;
         let (mut area, mut brightness, mut flips, mut centre) = (0.0, 0.0, 0, 0.0);
         for index in 0..draws {
-            let drawn = Augmentation::draw(1000, 1000, &mut stream(1, "augment", index));
+            let drawn = Augmentation::draw(1000, 1000, LEAST_AREA, &mut stream(1, "augment", index));
             let crop = drawn.crop;
             area += f64::from(crop.width) * f64::from(crop.height) / 1e6;
             brightness += f64::from(drawn.brightness);
@@ -177,5 +177,18 @@ mod tests {
         assert!((mean(brightness) - 1.0).abs() < 0.006, "{}", mean(brightness));
         assert!((mean(flips.into()) - 0.5).abs() < 0.02, "{flips}");
         assert!((mean(centre) - 500.0).abs() < 4.0, "{}", mean(centre));
+    }
+
+    #[test]
+    fn crops_take_at_least_the_area_that_is_asked_for() {
+        let area = |least: f64| {
+            let part = |index| {
+                let crop = Augmentation::draw(1000, 1000, least, &mut stream(2, "augment", index)).crop;
+                f64::from(crop.width) * f64::from(crop.height) / 1e6
+            };
+            (0..2000).map(part).fold(f64::INFINITY, f64::min)
+        };
+        assert!((0.08..0.1).contains(&(area(LEAST_AREA) + 1e-3)), "{}", area(LEAST_AREA));
+        assert!((0.5..0.52).contains(&(area(0.5) + 1e-3)), "{}", area(0.5));
     }
 }

@@ -12,14 +12,15 @@ pub const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 pub const STD: [f32; 3] = [0.229, 0.224, 0.225];
 
 /// What becomes of an image: its size and channels, and whether it is augmented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transform {
     /// Width and height of the input: 84 for Conv4, 28 for Conv4S.
     pub size: u32,
     /// Channels of the input.
     pub channels: Channels,
-    /// Whether images are augmented (training) or resized and cropped at the centre (evaluation).
-    pub augment: bool,
+    /// Augmented (training), with the least part of an image's area that a random crop takes; or `None`: resized and cropped at
+    /// the centre (evaluation).
+    pub augment: Option<f64>,
 }
 
 /// Channels of the network's input.
@@ -60,10 +61,11 @@ impl Transform {
 
     /// The pixels the network sees, before normalisation: size x size, with the channels of `image`.
     pub fn pixels(&self, image: &ImageRef<'_>, rng: &mut impl Rng) -> Image {
-        if self.augment {
-            Augmentation::draw(image.width, image.height, rng).apply(image, self.size)
-        } else {
-            centre(image, self.size)
+        match self.augment {
+            Some(least_area) => {
+                Augmentation::draw(image.width, image.height, least_area, rng).apply(image, self.size)
+            }
+            None => centre(image, self.size),
         }
     }
 }
@@ -96,6 +98,7 @@ pub(super) fn normalize(image: &Image, channels: Channels, out: &mut [f32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::augment::LEAST_AREA;
     use siskin_random::stream;
 
     fn rgb() -> Image {
@@ -103,7 +106,7 @@ mod tests {
         Image { width: 20, height: 15, channels: 3, pixels }
     }
 
-    fn apply(image: &Image, channels: Channels, augment: bool) -> Vec<f32> {
+    fn apply(image: &Image, channels: Channels, augment: Option<f64>) -> Vec<f32> {
         let transform = Transform { size: 12, channels, augment };
         let mut out = vec![f32::NAN; transform.len()];
         transform.apply(&image.as_ref(), &mut stream(4, "augment", 0), &mut out);
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn one_channel_is_the_first_of_three() {
-        for augment in [false, true] {
+        for augment in [None, Some(LEAST_AREA)] {
             let three = apply(&rgb(), Channels::Three, augment);
             assert_eq!(apply(&rgb(), Channels::One, augment), three[..144]);
             assert!(three.iter().all(|v| v.is_finite()));
@@ -124,7 +127,7 @@ mod tests {
         let grey = Image { channels: 1, pixels: (0..300).map(|i| (i * 91 % 256) as u8).collect(), ..rgb() };
         let as_rgb =
             Image { channels: 3, pixels: grey.pixels.iter().flat_map(|&v| [v; 3]).collect(), ..rgb() };
-        for augment in [false, true] {
+        for augment in [None, Some(LEAST_AREA)] {
             assert_eq!(apply(&grey, Channels::Three, augment), apply(&as_rgb, Channels::Three, augment));
         }
     }

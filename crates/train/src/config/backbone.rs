@@ -54,7 +54,7 @@ pub struct BackboneConfig {
     pub device: Hardware,
     /// The numbers that convolutions multiply.
     pub precision: PrecisionName,
-    /// A safetensors file whose weights training starts from, in place of random ones; see docs/weights.md.
+    /// A safetensors file, a run folder or a model whose weights training starts from, in place of random ones; see docs/weights.md.
     pub weights: Option<String>,
     /// An added network (`siskin model add`) in place of one that is trained here: it stays as it is, its vectors are computed once. `name` and
     /// `data.image_size` then have no effect.

@@ -78,6 +78,7 @@ impl Config {
         }
         let others = [
             ("data.augment", self.data.augment),
+            ("data.crop_area", self.data.crop_area.is_some()),
             ("data.rotations", self.data.rotations),
             ("backbone.weights", self.backbone.weights.is_some()),
         ];
@@ -98,6 +99,15 @@ impl Config {
             return Err(Error::Config(format!(
                 "data.validation_domains has no effect beside data.transfer = {other:?}: the classes of {other} validate"
             )));
+        }
+        match self.data.crop_area {
+            Some(_) if !self.data.augment => {
+                return Err(Error::Config("data.crop_area has no effect without data.augment = true".into()));
+            }
+            Some(area) if !(area > 0.0 && area < 1.0) => {
+                return Err(out_of_range("data.crop_area", area, "above 0 and below 1, e.g. 0.35"));
+            }
+            _ => {}
         }
         let positive = [
             ("train.learning_rate", train.learning_rate),

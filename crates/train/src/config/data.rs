@@ -1,6 +1,7 @@
 //! `[data]` and `[episode]`: which images, and how many in an episode.
 
 use serde::{Deserialize, Serialize};
+use siskin_data::image::augment::LEAST_AREA;
 
 /// `[data]`: where the images come from and how they are shown to the network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,9 +22,17 @@ pub struct DataConfig {
     pub image_size: u32,
     /// The reference's augmentation (crop, jitter, flip) in training.
     pub augment: bool,
+    /// The least part of an image's area that a random crop takes; unset: 0.08, as the reference. More suits small networks and
+    /// short trainings.
+    pub crop_area: Option<f64>,
 }
 
 impl DataConfig {
+    /// The least part of an image's area that a random crop takes, where training images are augmented.
+    pub(crate) fn least_crop(&self) -> Option<f64> {
+        self.augment.then_some(self.crop_area.unwrap_or(LEAST_AREA))
+    }
+
     /// Whether both name the same images. How images are shown to the network does not matter here.
     pub(crate) fn names_the_same(&self, other: &DataConfig) -> bool {
         let named = |data: &DataConfig| (data.train.clone(), data.transfer.clone(), data.rotations);
@@ -41,6 +50,7 @@ impl Default for DataConfig {
             rotations: false,
             image_size: 28,
             augment: false,
+            crop_area: None,
         }
     }
 }

@@ -26,6 +26,21 @@ fn sizes_have_upper_bounds() {
 }
 
 #[test]
+fn crops_have_a_least_area_where_images_are_augmented() {
+    let parse = |set: &[&str]| Config::parse("", &set.iter().map(|set| set.to_string()).collect::<Vec<_>>());
+    let crop = |set: &[&str]| parse(set).unwrap().data.least_crop();
+    assert_eq!(crop(&[]), None);
+    assert_eq!(crop(&["data.augment=true"]), Some(0.08));
+    assert_eq!(crop(&["data.augment=true", "data.crop_area=0.5"]), Some(0.5));
+    for area in ["0", "1", "nan", "-0.5"] {
+        let error = parse(&["data.augment=true", &format!("data.crop_area={area}")]).unwrap_err().to_string();
+        assert!(error.contains("it must be above 0 and below 1"), "{error}");
+    }
+    let error = parse(&["data.crop_area=0.5"]).unwrap_err().to_string();
+    assert!(error.contains("no effect without data.augment"), "{error}");
+}
+
+#[test]
 fn settings_take_toml_values_and_plain_words() {
     let set = ["train.episodes=7", "cdkt.kernel=rbf", "data.augment=true", "data.train=some/folder"];
     let config = Config::parse("", &set.map(String::from)).unwrap();

@@ -2,6 +2,7 @@
 
 use crate::small::{config, train, with_opener};
 use siskin_methods::{MethodName, Role, State, Tensor, Values};
+use siskin_model::Model;
 use siskin_nn::{Architecture, DeviceChoice, NamedTensor, Network};
 use siskin_train::checkpoint;
 use siskin_train::run::Run;
@@ -52,6 +53,40 @@ fn every_method_starts_from_the_weights_of_a_file_and_resumes_without_it() {
     }
     std::fs::remove_file(&path).unwrap();
     with_opener(|opener| Run::resume(&root.path().join("proto-net"), opener)).unwrap();
+}
+
+#[test]
+fn a_run_starts_from_the_backbone_of_a_model() {
+    let root = tempfile::tempdir().unwrap();
+    let first = root.path().join("first");
+    train(&first, &config(&["method=proto-net", "train.episodes=2"]), None);
+    let file = root.path().join("model.safetensors");
+    Model::open(&first.display().to_string()).unwrap().export(&file).unwrap();
+    let backbone = |folder: &Path| {
+        let (_, state) = checkpoint::load(&folder.join("last.safetensors")).unwrap();
+        let ours = |name: &str| name.starts_with("network.") && name.ends_with("conv.weight");
+        state.0.into_iter().filter(|t| ours(&t.name)).collect::<Vec<Tensor>>()
+    };
+    let wanted = backbone(&first);
+    assert_eq!(wanted.len(), 4);
+    for (index, given) in [&first, &file].into_iter().enumerate() {
+        let folder = root.path().join(index.to_string());
+        let weights = format!("backbone.weights={}", given.display());
+        train(
+            &folder,
+            &config(&["method=cdkt", &weights, "train.episodes=1", "train.learning_rate=1e-30"]),
+            None,
+        );
+        assert_eq!(backbone(&folder), wanted);
+    }
+    for (given, says) in [
+        (first.join("last.safetensors").display().to_string(), "give the run folder"),
+        ("mini-imagenet-conv4".into(), "has a conv4, this run a conv4s"),
+    ] {
+        let config = config(&[&format!("backbone.weights={given}")]);
+        let error = with_opener(|opener| Run::start(&root.path().join("no"), config, opener)).err().unwrap();
+        assert!(error.to_string().contains(says), "{error}");
+    }
 }
 
 #[test]
