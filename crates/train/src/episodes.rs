@@ -8,7 +8,7 @@ use crate::phase::Phase;
 use crate::run_data::RunData;
 use siskin_data::{
     Episode, EpisodePart, EpisodeSource, EpisodeSpec, LoadedEpisode, Loader, LoaderConfig, Sampler,
-    ShortClasses, Split, SplitName,
+    ShortClasses, Split, SplitName, Transform,
 };
 use siskin_methods::{FeatureEpisode, Images, Method, Purpose, TrainsOn};
 use std::sync::Arc;
@@ -257,7 +257,11 @@ impl Episodes for PhaseEpisodes {
             episodes.extend(self.data.episodes(split, spec, FIT_SEED + index, share)?);
         }
         let split = self.data.split(split);
-        let items = embed_items(method, split, &self.data.test_transform, &episodes, stop)?;
+        let transform = match fit.crop_area {
+            None => self.data.test_transform,
+            area => Transform { augment: area, ..self.data.test_transform },
+        };
+        let items = embed_items(method, split, &transform, &episodes, stop)?;
         let of = |episode: &Episode| -> Result<FeatureEpisode> {
             Ok(FeatureEpisode {
                 features: items.select(&episode.items()).into_features()?,

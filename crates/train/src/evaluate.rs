@@ -142,9 +142,9 @@ fn embed_until(
             Ok(Rows::Features(Features { values, rows: items.len(), dim: data.dim() }))
         }
         Items::Images(data) => {
-            // The evaluation transform draws no random number.
+            // Drawn from where the transform augments, as it may for a fit of scalars.
             let fill = |i: usize, out: &mut [f32]| {
-                transform.apply(&data.image(items[i])?, &mut stream(0, "evaluate", 0), out);
+                transform.apply(&data.image(items[i])?, &mut stream(0, "evaluate", items[i] as u64), out);
                 Ok(())
             };
             Ok(siskin_model::embed(method, transform, items.len(), fill, stop)?)

@@ -132,9 +132,11 @@ pub fn phases(config: &Config) -> Result<Vec<Phase>> {
         let first = phases.last().map_or(0, Phase::end);
         phases.push(phase(&base, table, index, first).map_err(place)?);
     }
-    // Vectors of a frozen network need no training before.
-    if phases[0].kind == PhaseKind::FitScalars && config.backbone.network.is_none() {
-        return Err(Error::Config("the first phase is fit-scalars: there is no model before it".into()));
+    // Vectors of a frozen network, or of weights that are given, need no training before.
+    let given = config.backbone.network.is_some() || config.backbone.weights.is_some();
+    if phases[0].kind == PhaseKind::FitScalars && !given {
+        let why = "the first phase is fit-scalars: there is no model before it, and no backbone.weights";
+        return Err(Error::Config(why.into()));
     }
     Ok(phases)
 }

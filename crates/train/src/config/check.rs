@@ -79,6 +79,7 @@ impl Config {
         let others = [
             ("data.augment", self.data.augment),
             ("data.crop_area", self.data.crop_area.is_some()),
+            ("fit.crop_area", self.fit.crop_area.is_some()),
             ("data.rotations", self.data.rotations),
             ("backbone.weights", self.backbone.weights.is_some()),
         ];
@@ -100,14 +101,14 @@ impl Config {
                 "data.validation_domains has no effect beside data.transfer = {other:?}: the classes of {other} validate"
             )));
         }
-        match self.data.crop_area {
-            Some(_) if !self.data.augment => {
-                return Err(Error::Config("data.crop_area has no effect without data.augment = true".into()));
-            }
-            Some(area) if !(area > 0.0 && area < 1.0) => {
-                return Err(out_of_range("data.crop_area", area, "above 0 and below 1, e.g. 0.35"));
-            }
-            _ => {}
+        if self.data.crop_area.is_some() && !self.data.augment {
+            return Err(Error::Config("data.crop_area has no effect without data.augment = true".into()));
+        }
+        let areas = [("data.crop_area", self.data.crop_area), ("fit.crop_area", self.fit.crop_area)];
+        if let Some((key, Some(area))) =
+            areas.iter().find(|(_, area)| area.is_some_and(|a| !(a > 0.0 && a < 1.0)))
+        {
+            return Err(out_of_range(key, area, "above 0 and below 1, e.g. 0.35"));
         }
         let positive = [
             ("train.learning_rate", train.learning_rate),

@@ -24,12 +24,22 @@ pub struct FitConfig {
     pub shapes: Vec<[usize; 2]>,
     /// Of which classes.
     pub split: FitSplit,
+    /// Images are augmented, each once, and a random crop takes at least this part of the area: for a model that will see images unlike those of
+    /// training, whose scalars would be too sure on the images it knows. Unset: as at test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crop_area: Option<f64>,
     /// Steps of the quasi-Newton method at most.
     pub iterations: usize,
 }
 
 impl Default for FitConfig {
     fn default() -> Self {
-        FitConfig { episodes: 200, shapes: Vec::new(), split: FitSplit::Train, iterations: 100 }
+        FitConfig {
+            episodes: 200,
+            shapes: Vec::new(),
+            split: FitSplit::Train,
+            crop_area: None,
+            iterations: 100,
+        }
     }
 }

@@ -33,8 +33,13 @@ fn crops_have_a_least_area_where_images_are_augmented() {
     assert_eq!(crop(&["data.augment=true"]), Some(0.08));
     assert_eq!(crop(&["data.augment=true", "data.crop_area=0.5"]), Some(0.5));
     for area in ["0", "1", "nan", "-0.5"] {
-        let error = parse(&["data.augment=true", &format!("data.crop_area={area}")]).unwrap_err().to_string();
-        assert!(error.contains("it must be above 0 and below 1"), "{error}");
+        for set in [
+            vec!["data.augment=true", &format!("data.crop_area={area}")],
+            vec![&format!("fit.crop_area={area}")],
+        ] {
+            let error = parse(&set).unwrap_err().to_string();
+            assert!(error.contains("it must be above 0 and below 1"), "{error}");
+        }
     }
     let error = parse(&["data.crop_area=0.5"]).unwrap_err().to_string();
     assert!(error.contains("no effect without data.augment"), "{error}");
