@@ -2,7 +2,7 @@
 
 use crate::compute::ComputeArgs;
 use anyhow::Context;
-use siskin_train::bench::{self, BenchReport, Case, CaseReport, Parts, Times};
+use siskin_train::bench::{self, BenchReport, Case, CaseReport, Parts, Times, Work};
 use siskin_train::config::Config;
 
 /// Arguments of `siskin bench`.
@@ -10,21 +10,37 @@ use siskin_train::config::Config;
 #[command(after_help = "Examples:
   siskin bench --threads 1                 CPU time is the number to trust on a busy machine
   siskin bench --side 84 --shot 1 --json   one case, for a script
-  siskin bench --set cdkt.objective=elbo --set cdkt.inference=joint
+  siskin bench --side 28 --way 20 --shot 1 --query 4
+  siskin bench --way 20 --shot 1 --query 4 --objective predictive --inference joint --steps 5
 
 Images are synthetic; reading them from disk is not timed. GFLOP/s counts the convolutions by their definition and
-divides by CPU time; the kernels make fewer operations (Winograd), so it can exceed the peak of a core. To compare with
-PyTorch: scripts/bench_vs_torch.py.")]
+divides by CPU time; the kernels make fewer operations (Winograd), so it can exceed the peak of a core. The shares of the
+Gaussian process are found by doing its parts once more, alone. To compare with PyTorch: scripts/bench_vs_torch.py.")]
 pub(crate) struct Args {
     /// Rounds; the medians are shown.
     #[arg(long, default_value_t = 9, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
-    /// Only images of this side: 28 (Conv4S) or 84 (Conv4).
-    #[arg(long, value_name = "PIXELS")]
-    side: Option<usize>,
-    /// Only episodes with so many support images of each class: 1 or 5.
+    /// Only images of this side: 28 has Conv4S, any other Conv4 [default: 28 and 84]
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u16).range(16..=512))]
+    side: Option<u16>,
+    /// Classes of an episode [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=200))]
+    way: Option<u16>,
+    /// Only episodes with so many support images of each class [default: 1 and 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
+    shot: Option<u16>,
+    /// Queries of each class [default: 16 in training, 15 at test]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200))]
+    query: Option<u16>,
+    /// What training maximises, as `cdkt.objective`: direct, predictive, elbo, released or released-predictive
+    #[arg(long, value_name = "NAME")]
+    objective: Option<String>,
+    /// How training infers, as `cdkt.inference`: natural, joint, collapsed or paper
+    #[arg(long, value_name = "NAME")]
+    inference: Option<String>,
+    /// Steps of it, as `cdkt.steps`
     #[arg(long, value_name = "N")]
-    shot: Option<usize>,
+    steps: Option<u32>,
     /// Change one key under `[cdkt]` or `[backbone]` of the default config. May be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -37,15 +53,9 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    let mut config = Config::parse("", &args.set)?;
+    let mut config = Config::parse("", &args.settings())?;
     args.compute.apply(&mut config);
-    let cases: Vec<Case> = (Case::PAPER.into_iter())
-        .filter(|case| args.side.is_none_or(|side| side == case.side))
-        .filter(|case| args.shot.is_none_or(|shot| shot == case.shot))
-        .collect();
-    if cases.is_empty() {
-        anyhow::bail!("there is no such case: --side is 28 or 84, --shot is 1 or 5");
-    }
+    let cases = args.cases();
     let device = siskin_train::run::device(&config)?;
     let cdkt = config.method.get().context("only cdkt is timed: leave `method` as it is")?;
     let report = bench::run(&cases, cdkt, device, args.repeats as usize, &mut |case| {
@@ -61,6 +71,36 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+impl Args {
+    /// What `--set` and the flags for its most used keys say.
+    fn settings(&self) -> Vec<String> {
+        let named = [
+            ("objective", self.objective.clone()),
+            ("inference", self.inference.clone()),
+            ("steps", self.steps.map(|steps| steps.to_string())),
+        ];
+        let named = named.into_iter().filter_map(|(key, value)| Some(format!("cdkt.{key}={}", value?)));
+        self.set.iter().cloned().chain(named).collect()
+    }
+
+    /// The paper's two sizes with one and five support images, or what was asked for.
+    fn cases(&self) -> Vec<Case> {
+        let given = |value: Option<u16>, others: [usize; 2]| match value {
+            Some(value) => vec![usize::from(value)],
+            None => others.to_vec(),
+        };
+        let shots = given(self.shot, [1, 5]);
+        let of = |side: usize| shots.iter().map(move |&shot| Case::paper(side, shot)).collect::<Vec<Case>>();
+        let mut cases: Vec<Case> = given(self.side, [28, 84]).into_iter().flat_map(of).collect();
+        for case in &mut cases {
+            case.way = self.way.map_or(case.way, usize::from);
+            case.train_query = self.query.map_or(case.train_query, usize::from);
+            case.test_query = self.query.map_or(case.test_query, usize::from);
+        }
+        cases
+    }
+}
+
 fn print(report: &BenchReport) {
     say!(
         "{}, {}, {} thread(s), f32 peak {:.0} GFLOP/s per core; medians of {} rounds",
@@ -72,9 +112,9 @@ fn print(report: &BenchReport) {
     );
     say!("{:38}{:>9}{:>9}{:>10}{:>9}{:>9}", "", "wall ms", "CPU ms", "images/s", "GFLOP/s", "of peak");
     for case in &report.cases {
-        for (name, parts) in [("training", &case.train), ("test", &case.test)] {
-            rows(case, name, parts, report.peak_gflop_per_core_second);
-        }
+        rows(case, "training", &case.train, report.peak_gflop_per_core_second);
+        case.work.iter().for_each(work);
+        rows(case, "test", &case.test, report.peak_gflop_per_core_second);
     }
 }
 
@@ -93,4 +133,16 @@ fn rows(case: &CaseReport, name: &str, parts: &Parts, peak: f64) {
     );
     line("    network", &parts.backbone, rate);
     line("    Gaussian process", &parts.gp, String::new());
+}
+
+/// What the Gaussian process does in a training episode.
+fn work(work: &Work) {
+    say!(
+        "      {} steps, integrals {} times: quadrature {:.0} %, linear algebra {:.0} %, kernel {:.0} %",
+        work.steps,
+        work.evaluations,
+        100.0 * work.quadrature,
+        100.0 * work.algebra,
+        100.0 * work.kernel
+    );
 }

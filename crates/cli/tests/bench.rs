@@ -15,6 +15,12 @@ fn times_are_given_as_a_table_and_as_json() {
     for part in ["1 thread(s)", "training", "test", "network", "Gaussian process", "images/s", "of peak"] {
         assert!(text.contains(part), "`{part}` is missing in:\n{text}");
     }
+    assert!(text.contains("quadrature") && text.contains("8 steps"), "{text}");
+    let shape =
+        ["--way", "7", "--query", "2", "--objective", "predictive", "--inference", "joint", "--steps", "3"];
+    let other = siskin(&[&case[..], &shape].concat());
+    let text = String::from_utf8(other.stdout).unwrap();
+    assert!(text.contains("7-way 1-shot, training") && text.contains("3 steps"), "{text}");
     let json = siskin(&[&case[..], &["--json", "--precision", "bf16-emulated"]].concat());
     let report: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!((&report["threads"], &report["precision"]), (&1.into(), &"bf16-emulated".into()));
@@ -80,7 +86,9 @@ fn every_command_with_a_network_takes_a_device() {
 #[test]
 fn mistakes_are_answered_with_what_to_do() {
     for (args, says) in [
-        (&["bench", "--side", "30"][..], "--side is 28 or 84"),
+        (&["bench", "--side", "4"][..], "4 is not in 16..=512"),
+        (&["bench", "--objective", "predictiv"][..], "did you mean `predictive`"),
+        (&["bench", "--objective", "elbo", "--inference", "natural"][..], "does not go with"),
         (&["bench", "--precision", "fp16"][..], "did you mean `bf16`"),
         (&["bench", "--device", "tpu"][..], "cpu, cuda, wgpu or metal"),
         #[cfg(not(feature = "cuda"))]

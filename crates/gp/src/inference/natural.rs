@@ -4,7 +4,7 @@
 //! `w <- w + e (w~ - w)`, `b <- b + e (b~ - b)` with `w~ = -2 d ell/dv`, `b~ = d ell/dmu + w~ mu`; at the optimum they stand still.
 //! Between natural-gradient steps an extrapolation of the last ones (`History`) is tried first, and taken if the bound allows.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use faer::Mat;
 
@@ -56,6 +56,8 @@ pub struct Natural {
     pub converged: bool,
     /// How many times a step was halved.
     pub halvings: usize,
+    /// How many times the integrals of all points were computed: once for each bound, also of steps that were not taken.
+    pub evaluations: usize,
 }
 
 impl Natural {
@@ -79,6 +81,21 @@ struct Ascent<'a> {
     rest: f64,
     /// Set from another thread, it ends the ascent with [`Error::Cancelled`].
     cancelled: &'a AtomicBool,
+    /// Counts [`Natural::evaluations`].
+    evaluations: &'a AtomicUsize,
+}
+
+impl Ascent<'_> {
+    /// The likelihood term at marginals `mu`, `v` [N, C].
+    fn likelihood(
+        &self,
+        task: &Standard<'_>,
+        (mu, v): (&Mat<f64>, &Mat<f64>),
+        resolution: Resolution,
+    ) -> Result<ExpectedLogLik> {
+        self.evaluations.fetch_add(1, Ordering::Relaxed);
+        weighted_log_lik((mu.as_ref(), v.as_ref()), task.y, task.weights, resolution)
+    }
 }
 
 /// After this many halvings the iteration is taken to oscillate, and steps stay short.
@@ -120,7 +137,7 @@ impl State {
         let blocks = blocks.into_iter().flatten().collect::<Result<Vec<_>>>()?;
         let mu = Mat::from_fn(n, classes, |i, c| blocks[c].mu[i]);
         let v = Mat::from_fn(n, classes, |i, c| blocks[c].v[i].max(0.0));
-        let fit = weighted_log_lik((mu.as_ref(), v.as_ref()), task.y, task.weights, resolution)?;
+        let fit = how.likelihood(task, (&mu, &v), resolution)?;
         let kl = sum_any_order(&mut blocks.iter().map(|block| block.kl).collect::<Vec<_>>());
         let bound = fit.value - kl;
         Ok(State { sites, blocks, mu, v, kl, bound, fit, resolution })
@@ -133,7 +150,7 @@ impl State {
         start: Option<Sites>,
         resolution: Resolution,
     ) -> Result<Self> {
-        let prior = Self::prior(task, resolution)?;
+        let prior = Self::prior(task, how, resolution)?;
         match start.map(|sites| Self::new(task, how, sites, resolution)) {
             Some(Ok(state)) if state.bound >= prior.bound => Ok(state),
             Some(Err(Error::Cancelled)) => Err(Error::Cancelled),
@@ -143,19 +160,18 @@ impl State {
     }
 
     /// q = prior, its marginals without a factorisation.
-    fn prior(task: &Standard<'_>, resolution: Resolution) -> Result<Self> {
+    fn prior(task: &Standard<'_>, how: &Ascent<'_>, resolution: Resolution) -> Result<Self> {
         let (n, classes) = (task.points(), task.classes());
         let sites = Sites::none(n, classes);
         let (mu, v) = (task.a.clone(), Mat::from_fn(n, classes, |i, c| task.k[c][(i, i)]));
-        let fit = weighted_log_lik((mu.as_ref(), v.as_ref()), task.y, task.weights, resolution)?;
+        let fit = how.likelihood(task, (&mu, &v), resolution)?;
         Ok(State { sites, blocks: Vec::new(), mu, v, kl: 0.0, bound: fit.value, fit, resolution })
     }
 
     /// The same q(F) with better integrals.
-    fn refine(&mut self, task: &Standard<'_>, resolution: Resolution) -> Result<()> {
+    fn refine(&mut self, task: &Standard<'_>, how: &Ascent<'_>, resolution: Resolution) -> Result<()> {
         if self.resolution != resolution {
-            let at = (self.mu.as_ref(), self.v.as_ref());
-            self.fit = weighted_log_lik(at, task.y, task.weights, resolution)?;
+            self.fit = how.likelihood(task, (&self.mu, &self.v), resolution)?;
             self.bound = self.fit.value - self.kl;
             self.resolution = resolution;
         }
@@ -209,7 +225,8 @@ pub(crate) fn natural_from(
     start: Option<Sites>,
     cancelled: &AtomicBool,
 ) -> Result<Natural> {
-    let how = &Ascent { digits: options.digits, rest: options.gain * task.points() as f64, cancelled };
+    let (rest, evaluations) = (options.gain * task.points() as f64, AtomicUsize::new(0));
+    let how = &Ascent { digits: options.digits, rest, cancelled, evaluations: &evaluations };
     let mut state = State::first(task, how, start, Resolution::Fast)?;
     let mut bounds = vec![state.bound];
     let mut halvings = 0;
@@ -219,7 +236,7 @@ pub(crate) fn natural_from(
         if state.sites.distance(&target) <= ROUGH.max(options.tolerance)
             && state.resolution != options.resolution
         {
-            refine(task, &mut state, options.resolution, &mut bounds)?;
+            refine(task, how, &mut state, options.resolution, &mut bounds)?;
             target = state.target();
         }
         if state.sites.distance(&target) <= options.tolerance || state.rests(&target, how) {
@@ -238,24 +255,31 @@ pub(crate) fn natural_from(
             // No step of any size raises the bound beyond the error of the integrals.
             None if state.resolution == options.resolution => break,
             None => {
-                refine(task, &mut state, options.resolution, &mut bounds)?;
+                refine(task, how, &mut state, options.resolution, &mut bounds)?;
                 history = History::default();
             }
         }
     }
-    refine(task, &mut state, options.resolution, &mut bounds)?;
+    refine(task, how, &mut state, options.resolution, &mut bounds)?;
     if state.blocks.is_empty() {
         // No step was taken, or the last one was tried in vain.
         state = State::new(task, how, state.sites, options.resolution)?;
     }
     let residual = state.sites.distance(&state.target());
     let converged = residual <= options.tolerance || state.rests(&state.target(), how);
-    Ok(Natural { blocks: state.blocks, b: state.sites.b, bounds, residual, converged, halvings })
+    let evaluations = evaluations.into_inner();
+    Ok(Natural { blocks: state.blocks, b: state.sites.b, bounds, residual, converged, halvings, evaluations })
 }
 
 /// The same q(F) with better integrals: no step, but the last bound known better.
-fn refine(task: &Standard<'_>, state: &mut State, resolution: Resolution, bounds: &mut [f64]) -> Result<()> {
-    state.refine(task, resolution)?;
+fn refine(
+    task: &Standard<'_>,
+    how: &Ascent<'_>,
+    state: &mut State,
+    resolution: Resolution,
+    bounds: &mut [f64],
+) -> Result<()> {
+    state.refine(task, how, resolution)?;
     if let Some(last) = bounds.last_mut() {
         *last = state.bound;
     }
@@ -354,6 +378,8 @@ mod tests {
         let fit = natural(&task.standardise(), options).unwrap();
         assert!(!fit.converged && fit.residual > options.tolerance);
         assert_eq!(fit.bounds.len(), 3);
+        // The prior, two steps that were taken, and the last one once more with better integrals.
+        assert_eq!((fit.halvings, fit.evaluations), (0, 4));
         assert!(natural(&task.standardise(), NaturalOptions::default()).unwrap().converged);
     }
 }

@@ -83,6 +83,12 @@ impl CdktHead {
         }
     }
 
+    /// Objective and points of an episode, for programs that time their parts. [`ObjectiveName::ReleasedPredictive`] has none of this form.
+    pub(super) fn parts(&self, features: &Features, episode: &Episode<'_>) -> Result<(Objective, Support)> {
+        let objective = self.objective(episode.support, features.rows, episode.way)?;
+        Ok((objective, Support::new(matrix(features), episode.labels, self.hyper.prior(episode.way))?))
+    }
+
     /// The Gaussian process of test time, or of the choice among models.
     fn process_for(&self, purpose: Purpose) -> GaussianProcess {
         let mean = match purpose {
@@ -182,8 +188,7 @@ impl GpHead for CdktHead {
         if self.config.objective == ObjectiveName::ReleasedPredictive {
             return self.released_predictive(features, episode);
         }
-        let objective = self.objective(episode.support, features.rows, episode.way)?;
-        let labelled = Support::new(matrix(features), episode.labels, self.hyper.prior(episode.way))?;
+        let (objective, labelled) = self.parts(features, episode)?;
         let answer = objective.value_and_gradient(&labelled)?;
         let points = match self.config.objective {
             ObjectiveName::Predictive => episode.query.len(),

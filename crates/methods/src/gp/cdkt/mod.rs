@@ -14,7 +14,9 @@ pub use settings::{CdktSettings, InferenceName, ObjectiveName};
 
 use crate::error::Result;
 use crate::gp::deep_kernel::DeepKernel;
-use crate::{LatentGaussians, Setup};
+use crate::{Episode, Features, LatentGaussians, Setup};
+use siskin_gp::Support;
+use siskin_gp::objective::Objective;
 
 /// The method: a network for the features, a Gaussian process with the logistic-softmax likelihood on them.
 pub type Cdkt = DeepKernel<CdktHead>;
@@ -23,6 +25,16 @@ impl Cdkt {
     /// A fresh model.
     pub fn new(config: &CdktSettings, setup: Setup) -> Result<Cdkt> {
         Cdkt::with_head(CdktHead::new(config, setup.way, setup.seed)?, setup)
+    }
+
+    /// What the Gaussian process makes of the features of an episode: its objective and its points, for programs that time their parts.
+    /// An error for the released predictive likelihood, which has another form.
+    pub fn objective_and_points(
+        &self,
+        features: &Features,
+        episode: &Episode<'_>,
+    ) -> Result<(Objective, Support)> {
+        self.head().parts(features, episode)
     }
 }
 

@@ -192,6 +192,10 @@ impl<H: GpHead> DeepKernel<H> {
         (self.head, self.learned) = (head, learned);
     }
 
+    pub(crate) fn head(&self) -> &H {
+        &self.head
+    }
+
     /// The head's part of a training episode alone: the loss of these features. Its gradients are computed too.
     pub fn loss(&self, features: &Features, episode: &Episode<'_>) -> Result<f64> {
         Ok(self.head.clone().loss(features, episode)?.loss)

@@ -1,5 +1,9 @@
 //! How long a training and a test episode of CDKT take on this machine, and where the time goes.
 
+mod work;
+
+pub use work::Work;
+
 use serde::Serialize;
 use siskin_cpu::{Isa, Seconds, multiply_adds, time};
 use siskin_methods::gp::cdkt::{Cdkt, CdktSettings};
@@ -9,12 +13,6 @@ use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, Step};
 use crate::error::Result;
 use crate::synthetic::Drawn;
 
-/// Classes of an episode.
-const WAY: usize = 5;
-/// Queries of each class in training.
-const TRAIN_QUERY: usize = 16;
-/// Queries of each class at test.
-const TEST_QUERY: usize = 15;
 /// The learning rates of the paper: what is timed is a real step.
 const RATES: Rates = Rates { network: Pace { learning_rate: 1e-3, weight_decay: 0.0 }, kernel: 1e-2 };
 
@@ -25,26 +23,31 @@ pub struct Case {
     pub architecture: Architecture,
     /// Side of the square images in pixels.
     pub side: usize,
+    /// Classes of an episode.
+    pub way: usize,
     /// Support images of each class.
     pub shot: usize,
+    /// Queries of each class in training.
+    pub train_query: usize,
+    /// Queries of each class at test.
+    pub test_query: usize,
 }
 
 impl Case {
-    /// The paper's two sizes, 1- and 5-shot: Conv4S on 28 pixels and Conv4 on 84.
-    pub const PAPER: [Case; 4] = [
-        Case { architecture: Architecture::Conv4S, side: 28, shot: 1 },
-        Case { architecture: Architecture::Conv4S, side: 28, shot: 5 },
-        Case { architecture: Architecture::Conv4, side: 84, shot: 1 },
-        Case { architecture: Architecture::Conv4, side: 84, shot: 5 },
-    ];
+    /// Five classes with so many support images, and the queries of the paper: 16 in training, 15 at test. The network is Conv4S
+    /// on 28 pixels, and Conv4 on any other side.
+    pub fn paper(side: usize, shot: usize) -> Case {
+        let architecture = if side == 28 { Architecture::Conv4S } else { Architecture::Conv4 };
+        Case { architecture, side, way: 5, shot, train_query: 16, test_query: 15 }
+    }
 
     fn drawn(&self, query: usize) -> Drawn {
-        Drawn::new(WAY, self.shot, query, [self.architecture.channels(), self.side, self.side])
+        Drawn::new(self.way, self.shot, query, [self.architecture.channels(), self.side, self.side])
     }
 
     fn setup(&self, device: DeviceChoice) -> Setup {
         let Case { architecture, side: image_size, .. } = *self;
-        Setup { architecture, image_size, way: WAY, base_classes: Some(WAY), seed: 0, device }
+        Setup { architecture, image_size, way: self.way, base_classes: Some(self.way), seed: 0, device }
     }
 }
 
@@ -88,8 +91,14 @@ pub struct CaseReport {
     pub way: usize,
     /// Support images of each class.
     pub shot: usize,
+    /// Queries of each class in training.
+    pub train_query: usize,
+    /// Queries of each class at test.
+    pub test_query: usize,
     /// A training episode.
     pub train: Parts,
+    /// What the Gaussian process does in it; absent for objectives whose parts cannot be done alone.
+    pub work: Option<Work>,
     /// A test episode.
     pub test: Parts,
 }
@@ -126,15 +135,12 @@ pub fn run(
     let peak = peak(repeats);
     let mut reports = Vec::new();
     for case in cases {
-        let report = CaseReport {
-            backbone: case.architecture.name().into(),
-            side: case.side,
-            way: WAY,
-            shot: case.shot,
-            // Inside the pool, as training and tests are.
-            train: rayon::scope(|_| train(case, cdkt, device, repeats))?,
-            test: rayon::scope(|_| test(case, cdkt, device, repeats))?,
-        };
+        // Inside the pool, as training and tests are.
+        let (train, work) = rayon::scope(|_| train(case, cdkt, device, repeats))?;
+        let test = rayon::scope(|_| test(case, cdkt, device, repeats))?;
+        let &Case { architecture, side, way, shot, train_query, test_query } = case;
+        let backbone = architecture.name().into();
+        let report = CaseReport { backbone, side, way, shot, train_query, test_query, train, work, test };
         progress(&report);
         reports.push(report);
     }
@@ -158,8 +164,13 @@ fn peak(repeats: usize) -> f64 {
     })
 }
 
-fn train(case: &Case, cdkt: &CdktSettings, device: DeviceChoice, repeats: usize) -> Result<Parts> {
-    let drawn = case.drawn(TRAIN_QUERY);
+fn train(
+    case: &Case,
+    cdkt: &CdktSettings,
+    device: DeviceChoice,
+    repeats: usize,
+) -> Result<(Parts, Option<Work>)> {
+    let drawn = case.drawn(case.train_query);
     let episode = drawn.episode()?;
     let mut method = Cdkt::new(cdkt, case.setup(device))?;
     let mut network = Network::new(case.architecture, 0, device).map_err(siskin_methods::Error::from)?;
@@ -185,13 +196,14 @@ fn train(case: &Case, cdkt: &CdktSettings, device: DeviceChoice, repeats: usize)
         loss?;
         gp.push(seconds);
     }
+    let work = Work::measure(&method, &method.embed(episode.images)?.into_features()?, &episode, repeats)?;
     // The gradient of the images is not computed, so the first convolution has two passes and the others three.
     let gflop = |first: f64, rest: f64| 2.0 * first + 3.0 * rest;
-    Ok(parts(case, drawn.labels.len(), [&whole, &backbone, &gp], gflop))
+    Ok((parts(case, drawn.labels.len(), [&whole, &backbone, &gp], gflop), work))
 }
 
 fn test(case: &Case, cdkt: &CdktSettings, device: DeviceChoice, repeats: usize) -> Result<Parts> {
-    let drawn = case.drawn(TEST_QUERY);
+    let drawn = case.drawn(case.test_query);
     let episode = drawn.episode()?;
     let method = Cdkt::new(cdkt, case.setup(device))?;
     let labels: Vec<usize> = drawn.support.iter().map(|&row| drawn.labels[row]).collect();
@@ -205,7 +217,7 @@ fn test(case: &Case, cdkt: &CdktSettings, device: DeviceChoice, repeats: usize) 
             let task = TaskRows {
                 support: &support,
                 labels: &labels,
-                way: WAY,
+                way: case.way,
                 query: &query,
                 index: 0,
                 purpose: Purpose::Test,
@@ -263,16 +275,21 @@ fn median(rounds: &[Seconds]) -> Times {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use siskin_methods::gp::cdkt::{InferenceName, ObjectiveName};
 
     #[test]
     fn every_part_is_timed_and_the_operations_are_those_of_the_definition() {
-        let case = Case { architecture: Architecture::Conv4S, side: 28, shot: 1 };
+        let case = Case::paper(28, 1);
         let mut seen = 0;
         let report =
             run(&[case], &CdktSettings::default(), DeviceChoice::Cpu, 1, &mut |_| seen += 1).unwrap();
         assert_eq!((seen, report.cases.len()), (1, 1));
         assert!(report.peak_gflop_per_core_second > 0.1);
-        let CaseReport { train, test, .. } = &report.cases[0];
+        let CaseReport { train, test, work, .. } = &report.cases[0];
+        let work = work.expect("the default objective has parts");
+        assert_eq!((work.steps, work.evaluations >= work.steps), (8, true));
+        assert!([work.kernel, work.quadrature, work.algebra].iter().all(|share| (0.0..=1.0).contains(share)));
+        assert!((work.kernel + work.quadrature + work.algebra - 1.0).abs() < 1e-9);
         assert_eq!((train.images, test.images), (85, 80));
         for parts in [train, test] {
             for times in [parts.whole, parts.backbone, parts.gp] {
@@ -284,5 +301,22 @@ mod tests {
         let (first, rest) = (784.0 * 1152.0, (196.0 + 49.0 + 9.0) * 73728.0);
         assert!((train.gflop - 85e-9 * (2.0 * first + 3.0 * rest)).abs() < 1e-9);
         assert!((test.gflop - 80e-9 * (first + rest)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn any_shape_and_objective_is_timed() {
+        let case = Case { way: 3, shot: 2, train_query: 4, test_query: 2, ..Case::paper(28, 1) };
+        let mut settings = CdktSettings { steps: 3, ..CdktSettings::default() };
+        for (objective, inference, steps) in [
+            (ObjectiveName::Predictive, InferenceName::Joint, Some(3)),
+            (ObjectiveName::Direct, InferenceName::Collapsed, Some(3)),
+            (ObjectiveName::Elbo, InferenceName::Paper, None),
+        ] {
+            (settings.objective, settings.inference) = (objective, inference);
+            let report = run(&[case], &settings, DeviceChoice::Cpu, 1, &mut |_| {}).unwrap();
+            let CaseReport { train, test, work, way, .. } = &report.cases[0];
+            assert_eq!((train.images, test.images, *way), (18, 12, 3));
+            assert_eq!(work.map(|work| work.steps), steps, "{objective:?}");
+        }
     }
 }
