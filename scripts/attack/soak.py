@@ -1,5 +1,6 @@
 """Honest and hostile load together for a while: memory must stay flat, honest clients must be answered."""
 
+import json
 import random
 import threading
 import time
@@ -8,9 +9,13 @@ from common import FORM, Attack, Honest, Server, form, png, request
 from server import GIF, mutated
 
 
+# Tasks that nobody keeps are held up to this number (1,000 by default, half a megabyte each here). It is reached on the way up.
+TASKS = 50
+
+
 def soak(binary, seconds):
     attack = Attack(f"soak of {seconds:.0f} s")
-    with Server(binary) as server:
+    with Server(binary, ["--max-tasks", str(TASKS)]) as server:
         path = server.task()
         large = server.task(50)
         end = time.monotonic() + seconds
@@ -58,5 +63,7 @@ def soak(binary, seconds):
         attack.check(drift < 100, f"memory drifted by {drift:.0f} MB")
         attack.check(spread < 100, f"memory moved within {spread:.0f} MB")
         attack.check(server.alive(), "the server is gone")
+        held = len(json.loads(server.ask("GET", "/v1/tasks")[2])["tasks"])
+        attack.check(held == TASKS, f"{held} tasks are held: the memory of {TASKS} was not seen")
         attack.note(f"memory {min(steady):.0f} to {max(steady):.0f} MB (spread {spread:.0f}), second half {drift:+.0f} MB against the first")
     return attack

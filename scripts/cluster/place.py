@@ -42,7 +42,7 @@ def wait_until(what, holds, patience=PATIENCE):
     begun = time.time()
     while not (found := holds()):
         check(time.time() - begun < patience, f"waited {patience} s until {what}")
-        time.sleep(0.1)
+        time.sleep(0.02)
     return found
 
 

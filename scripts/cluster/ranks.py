@@ -44,39 +44,54 @@ def mpi(place):
     tested(place)
 
 
+# Of each rank: its relay, which speaks MPI, or its worker, which computes.
+VICTIMS = [("2", "relay"), ("2", "worker"), ("0", "relay"), ("0", "worker")]
+# `mpirun` kills the other ranks at once: nobody has time to save before.
+AT_ONCE = ["--mca", "odls_base_sigkill_timeout", "0"]
+
+
 def killed(place):
-    """A rank is killed in the middle of a training that saves only when it must; another number of ranks does the rest."""
-    rare = ["--set", "train.save_every=1000", "--set", "train.save_minutes=0.0"]
+    """A process is killed in the middle of a training that saves only when it must; another number of ranks does the rest."""
+    # Long enough to be killed before its end.
+    rare = [word for key in ["train.episodes=160", "train.save_every=1000", "train.save_minutes=0.0"] for word in ("--set", key)]
     place.call("train", "glyphs.toml", "--out", "rare", *rare)
-    for victim in ["2", "0"]:
-        out = f"killed-{victim}"
-        words = mpirun(place, 3, "train", "glyphs.toml", "--out", out, *rare)
+    for (rank, kind), hurry in [(VICTIMS[0], False), *((victim, True) for victim in VICTIMS)]:
+        out = f"killed-{rank}-{kind}-{hurry}"
+        where = [*ONE_MACHINE, *AT_ONCE] if hurry else ONE_MACHINE
+        words = mpirun(place, 3, "train", "glyphs.toml", "--out", out, *rare, where=where)
         job = subprocess.Popen(words, cwd=place.folder, env=place.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         # The first validation keeps the best weights. Then it is in the middle.
         wait_until("the job has validated", (place.folder / out / "best.safetensors").exists)
-        ranks = [int(p) for p in os.listdir("/proc") if p.isdigit() and is_rank(p, victim, place.folder)]
-        check(len(ranks) == 1, f"rank {victim} is {ranks}")
-        os.kill(ranks[0], signal.SIGKILL)
+        (victim,) = [process for process, found in processes(place.folder) if found == (rank, kind)]
+        os.kill(victim, signal.SIGKILL)
         _, err = job.communicate(timeout=PATIENCE)
-        check(job.returncode != 0, f"a killed rank: {err}")
+        check(job.returncode != 0, f"a killed {kind}: {err}")
+        wait_until("the worker of the first rank has ended", lambda: not processes(place.folder))
+        what = f"killed the {kind} of rank {rank} of 3{', the others at once' if hurry else ''}"
         saved = (place.folder / out / "last.safetensors").exists()
-        if victim != "0":
-            check(saved and "one of them has died" in err, f"nothing was saved: {err}")
-            print(f"  killed rank {victim} of 3: " + next(line for line in err.splitlines() if "died" in line))
+        check(saved == ((rank, kind) != ("0", "worker")), f"{what}: saved {saved}: {err}")
+        check(hurry or "has died" in err or "was ended by signal 9" in err, f"{what}: {err}")
         far = place.call("watch", out, "--once").stdout.strip()
-        print(f"  killed rank {victim} of 3, {'saved by the first' if saved else 'which saves; the last validation is kept'}: {far}")
+        print(f"  {what}: {far if saved else 'the last validation is kept, ' + far}")
         run(place, 2, "train", "--resume", out)
-        check(hashes(place, out) == hashes(place, "rare"), "after a killed rank and a resume on 2 ranks the bytes differ")
+        check(hashes(place, out) == hashes(place, "rare"), f"{what}: after a resume on 2 ranks the bytes differ")
         print("  resumed on 2 ranks: the same bytes")
 
 
-def is_rank(process, rank, folder):
-    try:
-        words = open(f"/proc/{process}/environ", "rb").read().split(b"\0")
-        mine = os.readlink(f"/proc/{process}/cwd") == str(folder)
-        return mine and f"OMPI_COMM_WORLD_RANK={rank}".encode() in words and b"siskin" in open(f"/proc/{process}/comm", "rb").read()
-    except OSError:
-        return False
+def processes(folder):
+    """The processes of ranks that work in `folder`, each with its rank and what it is."""
+    found = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{process}/cwd") != str(folder) or b"siskin" not in open(f"/proc/{process}/comm", "rb").read():
+                continue
+            words = open(f"/proc/{process}/environ", "rb").read().split(b"\0")
+            name = open(f"/proc/{process}/cmdline", "rb").read().split(b"\0")[0]
+        except OSError:
+            continue  # It has ended.
+        ranks = [word.split(b"=")[1].decode() for word in words if word.startswith(b"OMPI_COMM_WORLD_RANK=")]
+        found += [(int(process), (rank, "worker" if name == b"siskin-worker" else "relay")) for rank in ranks]
+    return found
 
 
 def tested(place):

@@ -13,6 +13,8 @@ static SIGNAL: AtomicU8 = AtomicU8::new(0);
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 /// Whether somebody is at work who watches [`REQUESTED`].
 static SAVES: AtomicBool = AtomicBool::new(false);
+/// Whether signals come from another process, which passes them on, so that none counts twice.
+static ONLY_PASSED_ON: AtomicBool = AtomicBool::new(false);
 
 /// A command was stopped by a signal and has saved what it could.
 #[derive(Debug)]
@@ -51,6 +53,37 @@ pub(crate) fn saving<T>(work: impl FnOnce(&AtomicBool) -> T) -> T {
 
 /// Begins to listen, on a thread of its own. To be called once.
 pub(crate) fn listen() -> anyhow::Result<()> {
+    listen_for(|signal| {
+        if !ONLY_PASSED_ON.load(Ordering::SeqCst) {
+            came(signal);
+        }
+    })
+}
+
+/// Begins to listen and passes every signal on, instead of obeying it. To be called once.
+#[cfg(feature = "mpi")]
+pub(crate) fn pass_on(mut pass: impl FnMut(u8) + Send + 'static) -> anyhow::Result<()> {
+    listen_for(move |signal| {
+        // Which of them came first is all that `check` needs.
+        let _ = SIGNAL.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
+        pass(signal);
+    })
+}
+
+/// From now on signals of the system are ignored, for another process passes them on, to [`came`].
+#[cfg(feature = "mpi")]
+pub(crate) fn only_passed_on() {
+    ONLY_PASSED_ON.store(true, Ordering::SeqCst);
+}
+
+/// Asks for what a signal asks for, without one. Whether somebody is at work who saves.
+#[cfg(feature = "mpi")]
+pub(crate) fn request() -> bool {
+    REQUESTED.store(true, Ordering::SeqCst);
+    SAVES.load(Ordering::SeqCst)
+}
+
+fn listen_for(mut heard: impl FnMut(u8) + Send + 'static) -> anyhow::Result<()> {
     let start = || -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let _inside = runtime.enter();
@@ -58,7 +91,7 @@ pub(crate) fn listen() -> anyhow::Result<()> {
         let wait = move || {
             runtime.block_on(async {
                 loop {
-                    came(signals.next().await);
+                    heard(signals.next().await);
                 }
             })
         };
@@ -76,7 +109,8 @@ pub(crate) fn requested() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-fn came(signal: u8) {
+/// Obeys a signal.
+pub(crate) fn came(signal: u8) {
     let first = SIGNAL.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
     REQUESTED.store(true, Ordering::SeqCst);
     if !first || !SAVES.load(Ordering::SeqCst) {

@@ -1,0 +1,154 @@
+//! The worker of a rank: it does the command's work, and meets the others through its relay.
+
+use super::frames::{self, Kind};
+use siskin_train::team::{Team, join};
+use siskin_train::{Error, Result};
+use std::io::{ErrorKind, stdin};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What a relay calls the program where it is the worker.
+pub(super) const NAME: &str = "siskin-worker";
+/// How long a rank that was told to end waits for the others: less than `mpirun` gives their relays.
+const GRACE: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Bytes of all ranks, or why there are none.
+type Gathered = std::result::Result<Vec<Vec<u8>>, String>;
+
+struct Ranks {
+    rank: usize,
+    size: usize,
+    /// To the relay, and its answers.
+    line: Mutex<(UnixStream, Receiver<Gathered>)>,
+    traffic: Mutex<Traffic>,
+}
+
+/// What a rank sent and received, and how long it waited for the others.
+#[derive(Debug, Clone, Copy, Default)]
+struct Traffic {
+    messages: u64,
+    sent: u64,
+    received: u64,
+    waited: Duration,
+}
+
+/// Whether a relay started this process.
+pub(super) fn is_this() -> bool {
+    std::env::args_os().next().is_some_and(|name| name == NAME)
+}
+
+/// Does `work` as one of the ranks.
+pub(super) fn run(work: impl FnOnce() -> u8) -> std::io::Result<ExitCode> {
+    crate::stop::only_passed_on();
+    let to = UnixStream::from(stdin().as_fd().try_clone_to_owned()?);
+    let mut from = to.try_clone()?;
+    let (rank, size) = match frames::read(&mut from)? {
+        (Kind::Place, place) if place.len() == 16 => {
+            let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, byte| n << 8 | usize::from(*byte));
+            (number(&place[..8]), number(&place[8..]))
+        }
+        _ => return Err(ErrorKind::InvalidData.into()),
+    };
+    let (answer, answers) = channel();
+    let team = Arc::new(Ranks { rank, size, line: Mutex::new((to, answers)), traffic: Mutex::default() });
+    let listen = move || listen(from, rank, size, &answer);
+    std::thread::Builder::new().name("relay".into()).spawn(listen)?;
+    let tell = team.clone();
+    Ok(ExitCode::from(join(team, || {
+        let code = work();
+        tell.tell();
+        code
+    })))
+}
+
+/// Passes on what the relay says, until it is gone.
+fn listen(mut from: UnixStream, rank: usize, size: usize, answer: &Sender<Gathered>) {
+    let mut parts = Vec::new();
+    while let Ok((kind, bytes)) = frames::read(&mut from) {
+        let gathered = match kind {
+            Kind::Part => {
+                parts.push(bytes);
+                (parts.len() == size).then(|| Ok(std::mem::take(&mut parts)))
+            }
+            Kind::Failure => Some(Err(String::from_utf8_lossy(&bytes).into_owned())),
+            Kind::Signal => {
+                bytes.first().inspect(|signal| crate::stop::came(**signal));
+                None
+            }
+            Kind::Place => None,
+        };
+        // Nobody waits for an answer when the work has ended.
+        if gathered.is_some_and(|gathered| answer.send(gathered).is_err()) {
+            return;
+        }
+    }
+    // The relay was killed. The first rank saves where it can; another one has nothing to save.
+    if !(rank == 0 && crate::stop::request()) {
+        if rank == 0 {
+            tell!("error: {}", Error::RankLost);
+        }
+        std::process::exit(1);
+    }
+}
+
+impl Team for Ranks {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn gather(&self, own: Vec<u8>, stop: &AtomicBool) -> Result<Vec<Vec<u8>>> {
+        let (begun, sent) = (Instant::now(), own.len() as u64);
+        let all = self.exchange(&own, stop)?;
+        let mut traffic = self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+        traffic.messages += 1;
+        traffic.sent += sent;
+        traffic.received += all.iter().map(|message| message.len() as u64).sum::<u64>() - sent;
+        traffic.waited += begun.elapsed();
+        Ok(all)
+    }
+}
+
+impl Ranks {
+    fn exchange(&self, own: &[u8], stop: &AtomicBool) -> Result<Vec<Vec<u8>>> {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        frames::write(&mut line.0, Kind::Part, own).map_err(|_| Error::RankLost)?;
+        let mut stopping_since: Option<Instant> = None;
+        loop {
+            match line.1.recv_timeout(PAUSE) {
+                Ok(all) => return all.map_err(|why| Error::Rank { rank: self.rank, why }),
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::RankLost),
+                Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    if stopping_since.get_or_insert_with(Instant::now).elapsed() > GRACE {
+                        return Err(Error::RankLost);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the first rank says at the end.
+    fn tell(&self) {
+        let Traffic { messages, sent, received, waited } =
+            *self.traffic.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.rank == 0 && messages > 0 {
+            tell!(
+                "{} ranks; the first sent {:.2} MB and received {:.2} MB in {messages} meetings, in which it waited {:.1} s.",
+                self.size,
+                sent as f64 / 1e6,
+                received as f64 / 1e6,
+                waited.as_secs_f64()
+            );
+        }
+    }
+}
