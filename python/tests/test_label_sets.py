@@ -8,7 +8,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import hamming_loss
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pysiskin import LabelSetGPC
+from pysiskin import FewShotClassifier, LabelSetGPC
 
 
 @parametrize_with_checks([LabelSetGPC()])
@@ -52,3 +52,26 @@ def test_wrong_settings_are_named(problem):
     for settings, says in (({"decide": "x"}, "decide"), ({"n_inducing": 0}, "n_inducing"), ({"kernel": "auto"}, "auto"), ({"kernel": "x"}, "not known")):
         with pytest.raises(ValueError, match=says):
             LabelSetGPC(**settings).fit(x, y)
+
+
+def test_images_have_label_sets_by_their_features():
+    """Bars and rings, alone and together: what the network gives for an image is a row."""
+    rng = np.random.default_rng(0)
+
+    def image(labels):
+        pixels = np.full((40, 40), 255, "uint8")
+        i, j = rng.integers(-2, 3, 2)
+        if labels[0]:
+            pixels[4 + i : 36 + i, 18 + j : 22 + j] = 0
+        if labels[1]:
+            pixels[8 + i : 32 + i, 8 + j : 11 + j] = pixels[8 + i : 32 + i, 29 + j : 32 + j] = 0
+            pixels[8 + i : 11 + i, 8 + j : 32 + j] = pixels[29 + i : 32 + i, 8 + j : 32 + j] = 0
+        return pixels
+
+    sets = np.tile([[1, 0], [0, 1], [1, 1]], (8, 1))
+    network = FewShotClassifier("omniglot-conv4s")
+    features = network.embed([image(labels) for labels in sets])
+    model = LabelSetGPC().fit(features, sets)
+    again = np.tile([[1, 0], [0, 1], [1, 1]], (4, 1))
+    found = model.predict(network.embed([image(labels) for labels in again]))
+    assert np.mean((found == again).all(axis=1)) > 0.9

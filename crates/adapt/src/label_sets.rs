@@ -1,19 +1,26 @@
 //! Tasks whose images stand in several classes at once: label sets.
 
 use crate::classifier::ModelRef;
+use crate::cost::{FitLimits, Shape};
 use crate::error::{Error, Result};
 use crate::sealed::Kind;
 use crate::support::{Support, check_title};
+use safetensors::tensor::Metadata;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use siskin_data::source::embeddings::VectorsWithSets;
 use siskin_gp::classifier::LabelSetClassifier;
 use siskin_methods::{Features, matrix};
 use siskin_model::{DeviceChoice, Model, ModelHead, View};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 const KIND: Kind =
     Kind { key: "siskin-label-set-task", version: 2, made_by: "siskin adapt FOLDER --label-sets" };
+
+/// A task of label sets takes as much to answer and to hold as one of at most so many times as many classes.
+const COST: usize = 4;
 
 /// A classifier of label sets, adapted to labelled images.
 #[derive(Debug, Clone)]
@@ -38,7 +45,7 @@ struct About {
 }
 
 /// What is said of one image.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SetAnswer {
     /// The most probable set of labels.
     pub set: Vec<String>,
@@ -48,6 +55,34 @@ pub struct SetAnswer {
     pub labels: Vec<(String, f64)>,
     /// The probability of each number of labels.
     pub sizes: Vec<(usize, f64)>,
+}
+
+/// Whether a file with this header holds a task of label sets.
+pub(crate) fn holds(header: &Metadata) -> bool {
+    header.metadata().as_ref().is_some_and(|entries| entries.contains_key(KIND.key))
+}
+
+fn shape_of(labels: usize, examples: usize) -> Shape {
+    Shape { classes: COST * labels, examples }
+}
+
+impl SetAnswer {
+    /// As JSON, for programs: `set`, `set_probability`, `labels` and `sizes`.
+    pub fn to_json(&self) -> Map<String, Value> {
+        let labels: Map<String, Value> =
+            self.labels.iter().map(|(name, p)| (name.clone(), (*p).into())).collect();
+        let sizes: Map<String, Value> =
+            self.sizes.iter().map(|(size, p)| (size.to_string(), (*p).into())).collect();
+        [
+            ("set", self.set.clone().into()),
+            ("set_probability", self.set_probability.into()),
+            ("labels", labels.into()),
+            ("sizes", sizes.into()),
+        ]
+        .map(|(key, value): (&str, Value)| (key.to_owned(), value))
+        .into_iter()
+        .collect()
+    }
 }
 
 /// The images of a support, each once, with the classes it stands in; `None` if no image stands in two.
@@ -68,8 +103,13 @@ pub fn label_sets(support: &Support) -> Option<(Vec<&View>, Vec<Vec<usize>>)> {
 }
 
 impl LabelSetTask {
-    /// Adapts `model` to images of which some stand in several classes ([`label_sets`]).
-    pub fn adapt(model: &Model, support: &Support, title: &str, stop: &AtomicBool) -> Result<LabelSetTask> {
+    /// Adapts `model` to images of which some stand in several classes ([`label_sets`]), until `stop` is set.
+    pub fn adapt(
+        model: &Model,
+        support: &Support,
+        title: &str,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<LabelSetTask> {
         check_title(title)?;
         let Some((views, sets)) = label_sets(support) else {
             return Err(Error::Support(
@@ -79,6 +119,7 @@ impl LabelSetTask {
         let features = model.embed_until(views, stop)?;
         let mut classifier = LabelSetClassifier::default();
         classifier.standardise = false;
+        classifier.cancelled = stop.clone();
         if let ModelHead::Process(gp) = model.head()? {
             classifier.kernel = Some(gp.hyper.kernel);
         }
@@ -129,6 +170,40 @@ impl LabelSetTask {
         Ok(at.sets.iter().enumerate().map(one).collect())
     }
 
+    /// Seconds of one fit on one core, about: from `LabelSetGPC` on made rows of 2 to 10 labels, 12 to 200 rows.
+    pub fn fit_seconds(labels: usize, examples: usize) -> f64 {
+        let (labels, examples) = (labels as f64, examples as f64);
+        1.0 + labels * (0.4 + 0.004 * examples)
+    }
+
+    /// Refuses a task that is too large, with what it would cost.
+    pub fn check(labels: usize, examples: usize, limits: &FitLimits) -> Result<()> {
+        let seconds = LabelSetTask::fit_seconds(labels, examples);
+        if seconds > limits.seconds {
+            return Err(Error::Support(format!(
+                "label sets of {labels} labels from {examples} images would take about {seconds:.0} s of one core; at most {} s \
+                 are taken. Give fewer labels or fewer images, or make the task by `siskin adapt FOLDER --label-sets`.",
+                limits.seconds
+            )));
+        }
+        shape_of(labels, examples).check(limits)
+    }
+
+    /// The shape of a task of one class an image that costs about as much to answer and to hold.
+    pub fn shape(&self) -> Shape {
+        shape_of(self.about.labels.len(), self.about.examples)
+    }
+
+    /// What it is called.
+    pub fn title(&self) -> &str {
+        &self.about.title
+    }
+
+    /// The model whose features it takes; none where it takes vectors.
+    pub fn model(&self) -> Option<&ModelRef> {
+        self.about.model.as_ref()
+    }
+
     /// Whether it takes vectors, and so has no model.
     pub fn takes_vectors(&self) -> bool {
         self.about.model.is_none()
@@ -155,6 +230,11 @@ impl LabelSetTask {
     /// Number of images it was made from.
     pub fn examples(&self) -> usize {
         self.about.examples
+    }
+
+    /// The bytes of a task file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        KIND.bytes(&self.about, &self.classifier.to_bytes()?)
     }
 
     /// Writes the task file: the old file or the new one, never a part.

@@ -23,14 +23,19 @@ pub(crate) struct Kind {
 impl Kind {
     /// Writes a file: the old one or the new one, never a part.
     pub(crate) fn save(&self, path: &Path, about: &impl Serialize, classifier: &[u8]) -> Result<()> {
+        let file = self.bytes(about, classifier)?;
+        files::write(path, &file).map_err(|source| siskin_data::Error::io("write", path, source).into())
+    }
+
+    /// The bytes of a file.
+    pub(crate) fn bytes(&self, about: &impl Serialize, classifier: &[u8]) -> Result<Vec<u8>> {
         let json = serde_json::to_string(about)?;
         // One entry: several would be written in an order that changes from run to run.
         let header = format!("{} {} {json}", self.version, checksum(&json, classifier));
         let entries = HashMap::from([(self.key.to_owned(), header)]);
-        let bad = |why: safetensors::SafeTensorError| refused(&path.display().to_string(), why.to_string());
+        let bad = |why: safetensors::SafeTensorError| refused(self.key, why.to_string());
         let view = TensorView::new(Dtype::U8, vec![classifier.len()], classifier).map_err(bad)?;
-        let file = serialize([("classifier", view)], Some(entries)).map_err(bad)?;
-        files::write(path, &file).map_err(|source| siskin_data::Error::io("write", path, source).into())
+        serialize([("classifier", view)], Some(entries)).map_err(bad)
     }
 
     /// What a file holds; `None` if it is of another kind, or no safetensors file at all.

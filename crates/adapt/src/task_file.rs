@@ -6,6 +6,7 @@ use crate::classifier::{ModelRef, TaskClassifier};
 use crate::error::{Error, Result};
 use crate::fitted::{Fitted, Kind};
 use crate::former_task::of_format_3;
+use crate::label_sets;
 use crate::support::{check, check_title};
 use faer::Mat;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
@@ -121,7 +122,12 @@ impl TaskClassifier {
             bad(format!("it is no task file, or not a whole one ({e}). `siskin adapt` makes them"))
         })?;
         let json = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
-        let json = json.ok_or_else(|| bad("it is a safetensors file, but holds no task".into()))?;
+        let json = json.ok_or_else(|| {
+            bad(match label_sets::holds(&metadata) {
+                true => "it is a task of label sets, whose answers are sets: `siskin predict` and `siskin serve` take it".into(),
+                false => "it is a safetensors file, but holds no task".into(),
+            })
+        })?;
         let version =
             serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| bad(e.to_string()))?;

@@ -31,6 +31,7 @@ mod page;
 mod room;
 mod server;
 mod store;
+mod task;
 mod work;
 
 #[doc(hidden)]

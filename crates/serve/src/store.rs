@@ -4,9 +4,10 @@ mod folder;
 
 use crate::error::{Refusal, Reply, Result};
 use crate::options::Limits;
+use crate::task::Task;
 use axum::http::StatusCode;
 use folder::Folder;
-use siskin_adapt::{Model, TaskClassifier};
+use siskin_adapt::Model;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +19,7 @@ const CHANGING: &str = "the task was changed by another request meanwhile; look 
 /// A task with its place.
 pub(crate) struct Entry {
     pub id: String,
-    pub task: TaskClassifier,
+    pub task: Task,
     /// Index of its model.
     pub model: usize,
     /// Whether it is a file too.
@@ -31,7 +32,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     fn bytes(&self) -> u64 {
-        self.task.shape().held_bytes(self.task.width()) as u64
+        self.task.held_bytes()
     }
 }
 
@@ -138,7 +139,7 @@ impl Tasks {
     }
 
     /// Takes a task up; with `keep` it is written to the folder first. Blocking.
-    pub(crate) fn add(&self, task: TaskClassifier, model: usize, keep: bool) -> Reply<Arc<Entry>> {
+    pub(crate) fn add(&self, task: Task, model: usize, keep: bool) -> Reply<Arc<Entry>> {
         let tick = self.clock.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::now();
         let bytes = task.to_bytes()?;
@@ -190,7 +191,7 @@ impl Tasks {
     }
 
     /// Puts a changed task in the place of `old`, which must still be there. Blocking.
-    pub(crate) fn replace(&self, old: &Arc<Entry>, task: TaskClassifier) -> Reply<Arc<Entry>> {
+    pub(crate) fn replace(&self, old: &Arc<Entry>, task: Task) -> Reply<Arc<Entry>> {
         let (id, model, kept, created) = (old.id.clone(), old.model, old.kept, old.created);
         let used = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
         let entry = Arc::new(Entry { id, task, model, kept, created, used });

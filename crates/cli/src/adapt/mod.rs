@@ -14,7 +14,6 @@ use siskin_data::shell::quoted;
 use siskin_data::source::embeddings;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Arguments of `siskin adapt`.
@@ -119,7 +118,7 @@ fn sets(
         "No image lies in two of the folders: there are no label sets to learn. Put an image into the folder of each of its labels, \
          or leave --label-sets out."
     );
-    let task = LabelSetTask::adapt(model, support, &title_of(examples), &AtomicBool::new(false))?;
+    let task = LabelSetTask::adapt(model, support, &title_of(examples), &Arc::default())?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.task", title_of(examples))));
     task.save(&out)?;
     left_out(&unused(support));

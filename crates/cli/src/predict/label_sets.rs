@@ -56,13 +56,9 @@ pub(crate) fn answer(args: &Args, task: &LabelSetTask) -> anyhow::Result<Counts>
 fn line(format: Format, path: &str, answer: &Result<SetAnswer, String>) -> anyhow::Result<String> {
     Ok(match (format, answer) {
         (Format::Jsonl, Ok(answer)) => {
-            let labels: serde_json::Map<String, serde_json::Value> =
-                answer.labels.iter().map(|(name, p)| (name.clone(), (*p).into())).collect();
-            let sizes: serde_json::Map<String, serde_json::Value> =
-                answer.sizes.iter().map(|(size, p)| (size.to_string(), (*p).into())).collect();
-            let SetAnswer { set, set_probability, .. } = answer;
-            serde_json::json!({ "path": path, "set": set, "set_probability": set_probability, "labels": labels, "sizes": sizes })
-                .to_string()
+            let mut row = serde_json::Map::from_iter([("path".to_owned(), path.into())]);
+            row.extend(answer.to_json());
+            serde_json::Value::Object(row).to_string()
         }
         (Format::Jsonl, Err(error)) => serde_json::json!({ "path": path, "error": error }).to_string(),
         (Format::Csv, Ok(answer)) => {

@@ -74,6 +74,87 @@ fn an_image_in_two_folders_has_two_labels() {
 }
 
 #[test]
+fn the_server_takes_label_sets() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    scenes(at);
+    let encoded = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
+    let class = |name: &str| {
+        let files = std::fs::read_dir(at.join("scenes").join(name)).unwrap();
+        let images: Vec<String> =
+            files.map(|file| encoded(&std::fs::read(file.unwrap().path()).unwrap())).collect();
+        json!({ "name": name, "images": images })
+    };
+    let kind = "Content-Type: application/json\r\n";
+    let both = encoded(together(&[0, 1], -2).as_bytes());
+    let cross = encoded(drawing(0, -2).as_bytes());
+    let questions = json!({ "images": [both, "bm8gaW1hZ2U=", cross] });
+    let (id, first) = {
+        let server = Server::start(&[], at);
+        let ask = |path: &str, body: &Value| server.json("POST", path, kind, body.to_string().as_bytes());
+        let task =
+            json!({ "name": "scenes", "label_sets": true, "classes": [class("cross"), class("ring")] });
+        let (status, task) = ask("/v1/tasks", &task);
+        assert_eq!(status, 201, "{task}");
+        assert_eq!((&task["label_sets"], &task["examples"]), (&json!(true), &json!(12)), "{task}");
+        assert_eq!(
+            task["classes"],
+            json!([{"name": "cross", "examples": 8}, {"name": "ring", "examples": 8}])
+        );
+        let id = task["id"].as_str().unwrap().to_owned();
+        let (status, first) = ask(&format!("/v1/tasks/{id}/predict"), &questions);
+        let told = &first["predictions"];
+        assert_eq!((status, &told[0]["set"]), (200, &json!(["cross", "ring"])), "{first}");
+        assert_eq!(told[2]["set"], json!(["cross"]), "{first}");
+        assert!(told[1]["error"].is_string() && told[0]["labels"]["ring"].as_f64() > Some(0.5), "{first}");
+        let sizes: f64 = told[0]["sizes"].as_object().unwrap().values().map(|p| p.as_f64().unwrap()).sum();
+        assert!((sizes - 1.0).abs() < 1e-9, "{first}");
+        // What is for tasks of one class an image is refused with a sentence; so is a task without any image in two classes.
+        let strict = json!({ "images": questions["images"], "level": 0.5 });
+        for (path, body) in [
+            ("predict", &strict),
+            ("suggest", &questions),
+            ("examples", &json!({ "classes": [class("ring")] })),
+        ] {
+            let (status, refusal) = ask(&format!("/v1/tasks/{id}/{path}"), body);
+            assert!(
+                status == 422 && refusal["error"].as_str().unwrap().contains("label sets"),
+                "{path}: {refusal}"
+            );
+        }
+        for (method, path) in [("GET", "examples"), ("DELETE", "classes/ring"), ("DELETE", "examples/0")] {
+            assert_eq!(
+                server.ask(method, &format!("/v1/tasks/{id}/{path}"), "", b"").0,
+                422,
+                "{method} {path}"
+            );
+        }
+        let (status, refusal) = server.json("POST", "/v1/tasks?label_sets=true", FORM, &form());
+        assert!(
+            status == 422 && refusal["error"].as_str().unwrap().contains("no image stands in two"),
+            "{refusal}"
+        );
+        let many: Vec<Value> = (0..60).map(|i| json!({ "name": i.to_string(), "images": [both] })).collect();
+        let (status, refusal) = ask("/v1/tasks", &json!({ "label_sets": true, "classes": many }));
+        assert!(status == 422 && refusal["error"].as_str().unwrap().contains("s of one core"), "{refusal}");
+        (id, first)
+    };
+    // It is a file like any other task, and a file of the command line is one of the server's.
+    let server = Server::start(&[], at);
+    let body = questions.to_string();
+    let (_, again) = server.json("POST", &format!("/v1/tasks/{id}/predict"), kind, body.as_bytes());
+    assert_eq!(again, first);
+    let (_, list) = server.json("GET", "/v1/tasks", "", b"");
+    assert_eq!(list["tasks"][0]["label_sets"], json!(true), "{list}");
+    let file = at.join("state").join(format!("{id}.task"));
+    std::fs::write(at.join("both.pgm"), together(&[0, 1], -2)).unwrap();
+    let line = good(&["predict", file.to_str().unwrap(), "both.pgm", "--format", "jsonl"], at);
+    let row: Value = serde_json::from_str(line.trim()).unwrap();
+    assert_eq!(row["set"], first["predictions"][0]["set"], "{line}");
+    assert_eq!(server.ask("DELETE", &format!("/v1/tasks/{id}"), "", b"").0, 204);
+}
+
+#[test]
 fn the_next_image_to_label_is_told_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

@@ -5,12 +5,13 @@ use crate::App;
 use crate::answers::{LongAnswer, joined};
 use crate::error::Reply;
 use crate::store::Entry;
+use crate::task::Task;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use siskin_adapt::Model;
+use siskin_adapt::{Model, TaskCalibration};
 
 /// Tasks of a list that are told of in a turn.
 const TASKS_A_TURN: usize = 50;
@@ -85,7 +86,7 @@ pub(crate) async fn list(State(app): Shared) -> Reply<LongAnswer> {
 
 /// Bytes of what is told of a task, at most.
 fn about_bytes(entry: &Entry) -> usize {
-    let classes: usize = entry.task.classes().iter().map(|name| 2 * name.len() + 60).sum();
+    let classes: usize = entry.task.classes().iter().map(|(name, _)| 2 * name.len() + 60).sum();
     classes + 2 * entry.task.title().len() + 2_000
 }
 
@@ -95,30 +96,38 @@ pub(crate) async fn show(State(app): Shared, path: Id) -> Reply<Json<Value>> {
 }
 
 pub(super) fn about_task(app: &App, entry: &Entry) -> Value {
-    let (task, known) = (&entry.task, entry.task.calibration());
-    let mut examples = vec![0; task.classes().len()];
-    task.labels().iter().for_each(|&label| examples[label] += 1);
-    let classes = task.classes().iter().zip(examples);
-    json!({
+    let classes = entry.task.classes().into_iter();
+    let mut about = json!({
         "id": entry.id,
-        "name": task.title(),
+        "name": entry.task.title(),
         "model": app.models[entry.model].name(),
         "kept": entry.kept,
         "created": entry.created,
         "classes": classes.map(|(name, count)| json!({"name": name, "examples": count})).collect::<Vec<_>>(),
-        "calibration": {
-            "temperature": known.temperature,
-            "caution": known.caution,
-            "validation": known.validation.as_ref().map(|shape| json!({
-                "way": shape.way, "shot": shape.shot, "queries": shape.queries,
-            })),
-            "left_out": known.left_out.as_ref().map(|left_out| json!({
-                "right": left_out.right, "of": left_out.of, "expected": left_out.expected,
-            })),
-            "contradicted": known.contradicted(),
-            "other_kind": known.other_kind,
-            "summary": known.sentence(),
-        },
+    });
+    match &entry.task {
+        Task::OneClass(task) => about["calibration"] = about_calibration(task.calibration()),
+        Task::Sets(task) => {
+            about["label_sets"] = true.into();
+            about["examples"] = task.examples().into();
+        }
+    }
+    about
+}
+
+fn about_calibration(known: &TaskCalibration) -> Value {
+    json!({
+        "temperature": known.temperature,
+        "caution": known.caution,
+        "validation": known.validation.as_ref().map(|shape| json!({
+            "way": shape.way, "shot": shape.shot, "queries": shape.queries,
+        })),
+        "left_out": known.left_out.as_ref().map(|left_out| json!({
+            "right": left_out.right, "of": left_out.of, "expected": left_out.expected,
+        })),
+        "contradicted": known.contradicted(),
+        "other_kind": known.other_kind,
+        "summary": known.sentence(),
     })
 }
 

@@ -9,6 +9,7 @@ use crate::answers::{LongAnswer, joined};
 use crate::body::{self, Kind};
 use crate::error::{Refusal, Reply};
 use crate::store::Entry;
+use crate::task::Task;
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
@@ -30,7 +31,8 @@ type PartOf = Result<Path<(String, String)>, PathRejection>;
 /// Names and classes of a task's examples.
 pub(crate) async fn examples_of(State(app): Shared, path: Id) -> Reply<LongAnswer> {
     let entry = app.tasks.get(&id(path)?)?;
-    let (task, classes) = (&entry.task, entry.task.classes());
+    let task = entry.task.one_class()?;
+    let classes = task.classes();
     let each = |(name, &label): (&String, &usize)| 2 * (name.len() + classes[label].len()) + 60;
     let room = app.answers.claim(task.names().iter().zip(task.labels()).map(each).sum()).await?;
     let of = |(i, (name, &label)): (usize, (&String, &usize))| json!({"index": i, "name": name, "class": classes[label]});
@@ -41,6 +43,7 @@ pub(crate) async fn examples_of(State(app): Shared, path: Id) -> Reply<LongAnswe
 /// Adds labelled images, of classes that are there or of new ones.
 pub(crate) async fn add(State(app): Shared, path: Id, request: Request) -> Reply<Json<Value>> {
     let entry = app.tasks.get(&id(path)?)?;
+    let task = entry.task.one_class()?;
     let read = body::read(&app, request).await?;
     let (classes, mut given) = match body::kind(&read.headers)? {
         Kind::Image => return Err(Refusal::bad("say of which class it is: send JSON or a form")),
@@ -52,13 +55,13 @@ pub(crate) async fn add(State(app): Shared, path: Id, request: Request) -> Reply
         Kind::Multipart(boundary) => form(&app, &read, &boundary).await?,
     };
     check_images(&app, given.iter().map(|g| &g.bytes))?;
-    let known = |class: &&String| !entry.task.classes().contains(class);
+    let known = |class: &&String| !task.classes().contains(class);
     let shape = Shape {
-        classes: entry.task.classes().len() + classes.iter().filter(known).count(),
-        examples: entry.task.labels().len() + given.len(),
+        classes: task.classes().len() + classes.iter().filter(known).count(),
+        examples: task.labels().len() + given.len(),
     };
     shape.check(&app.limits.fit)?;
-    rename(&entry.task, &classes, &mut given);
+    rename(task, &classes, &mut given);
     let network = &app.models[entry.model];
     let decoding: f64 = given.iter().map(|g| image_seconds(network, &g.bytes)).sum();
     let mut job = app.work.job(decoding + 2.0 * shape.fit_seconds());
@@ -69,10 +72,10 @@ pub(crate) async fn add(State(app): Shared, path: Id, request: Request) -> Reply
     let (entry, mismatch) = job
         .turn(move |late| {
             let network = &shared.models[entry.model];
-            let task = entry.task.with_examples(network, &more, late)?;
+            let task = entry.task.one_class()?.with_examples(network, &more, late)?;
             stop_if(late)?;
             let mismatch = network.mismatch(more.examples().iter().map(|e| &e.view.look));
-            Ok((shared.tasks.replace(&entry, task)?, mismatch))
+            Ok((shared.tasks.replace(&entry, Task::OneClass(Arc::new(task)))?, mismatch))
         })
         .await?;
     let mut about = about_task(&app, &entry);
@@ -125,12 +128,13 @@ async fn change(
 ) -> Reply<Json<Value>> {
     let entry: Arc<Entry> = app.tasks.get(id)?;
     let shared = app.clone();
+    entry.task.one_class()?;
     let mut job = app.work.job(2.0 * entry.task.shape().fit_seconds());
     let entry = job
         .turn(move |late| {
-            let task = by(&entry.task, &shared.models[entry.model], late)?;
+            let task = by(entry.task.one_class()?, &shared.models[entry.model], late)?;
             stop_if(late)?;
-            shared.tasks.replace(&entry, task)
+            shared.tasks.replace(&entry, Task::OneClass(Arc::new(task)))
         })
         .await?;
     Ok(Json(about_task(app, &entry)))

@@ -7,6 +7,7 @@ use crate::App;
 use crate::body::{self, Encoded, Kind, Part, Read};
 use crate::error::{Refusal, Reply};
 use crate::store::Entry;
+use crate::task::Task;
 use crate::work::Job;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -15,7 +16,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Deserialize;
-use siskin_adapt::{Example, Mismatch, Model, Shape, Support, TaskClassifier, look_every};
+use siskin_adapt::{Example, LabelSetTask, Mismatch, Model, Shape, Support, TaskClassifier, look_every};
 use std::sync::Arc;
 
 /// Characters of an example's name that are kept.
@@ -30,6 +31,9 @@ pub(crate) struct TaskSettings {
     name: String,
     #[serde(default = "yes")]
     keep: bool,
+    /// Whether an image that is sent in several classes has all of them.
+    #[serde(default)]
+    label_sets: bool,
 }
 
 fn yes() -> bool {
@@ -44,6 +48,9 @@ struct TaskBody {
     name: String,
     #[serde(default = "yes")]
     keep: bool,
+    /// Whether an image that is sent in several classes has all of them.
+    #[serde(default)]
+    label_sets: bool,
     classes: Vec<ClassBody>,
 }
 
@@ -87,14 +94,13 @@ pub(crate) async fn create(
     };
     let named = new.settings.model.as_deref().map(|name| named(&app, name)).transpose()?;
     check_images(&app, new.images.iter().map(|g| &g.bytes))?;
-    let shape = Shape { classes: new.classes.len(), examples: new.images.len() };
-    shape.check(&app.limits.fit)?;
+    let seconds = fit_seconds(&app, &new)?;
     let model = match named {
         Some(model) => model,
         None if app.choose => suiting(&app, &new.images).await?,
         None => 0,
     };
-    let (entry, mismatch) = make(&app, new, model, shape).await?;
+    let (entry, mismatch) = make(&app, new, model, seconds).await?;
     drop(read.room);
     let mut about = about_task(&app, &entry);
     about["warnings"] = warnings(mismatch);
@@ -103,6 +109,19 @@ pub(crate) async fn create(
         response.headers_mut().insert(header::LOCATION, place);
     }
     Ok(response)
+}
+
+/// Seconds that the fit will take; refuses what is too large.
+fn fit_seconds(app: &App, new: &NewTask) -> Reply<f64> {
+    let (classes, examples, limits) = (new.classes.len(), new.images.len(), &app.limits.fit);
+    if new.settings.label_sets {
+        LabelSetTask::check(classes, examples, limits)?;
+        return Ok(LabelSetTask::fit_seconds(classes, examples));
+    }
+    let shape = Shape { classes, examples };
+    shape.check(limits)?;
+    // The fit, and about as much again for what is left out.
+    Ok(2.0 * shape.fit_seconds())
 }
 
 /// The place of the model of this name or hash.
@@ -129,18 +148,25 @@ async fn make(
     app: &Arc<App>,
     new: NewTask,
     model: usize,
-    shape: Shape,
+    fit_seconds: f64,
 ) -> Reply<(Arc<Entry>, Option<Mismatch>)> {
     let network = &app.models[model];
     let decoding: f64 = new.images.iter().map(|g| image_seconds(network, &g.bytes)).sum();
-    // The fit, and about as much again for what is left out.
-    let mut job = app.work.job(decoding + 2.0 * shape.fit_seconds());
+    let mut job = app.work.job(decoding + fit_seconds);
     let examples = examples(app, &mut job, new.images, model).await?;
     let support = Support::new(new.classes, examples)?;
     let (app, settings) = (app.clone(), new.settings);
     job.turn(move |late| {
         let network = &app.models[model];
-        let task = TaskClassifier::adapt_until(network, &support, &settings.name, late)?;
+        let task = match settings.label_sets {
+            true => Task::Sets(Arc::new(LabelSetTask::adapt(network, &support, &settings.name, late)?)),
+            false => Task::OneClass(Arc::new(TaskClassifier::adapt_until(
+                network,
+                &support,
+                &settings.name,
+                late,
+            )?)),
+        };
         // Nobody would learn its name.
         stop_if(late)?;
         let mismatch = network.mismatch(support.examples().iter().map(|e| &e.view.look));
@@ -174,9 +200,9 @@ struct NewTask {
 }
 
 fn task_json(bytes: &[u8]) -> Reply<NewTask> {
-    let TaskBody { model, name, keep, classes } = body::json(bytes)?;
+    let TaskBody { model, name, keep, label_sets, classes } = body::json(bytes)?;
     let (classes, given) = labelled(classes)?;
-    Ok(NewTask { settings: TaskSettings { model, name, keep }, classes, images: given })
+    Ok(NewTask { settings: TaskSettings { model, name, keep, label_sets }, classes, images: given })
 }
 
 /// Names of the classes, and their images.

@@ -7,12 +7,14 @@ use crate::answers::{LongAnswer, joined};
 use crate::body::{self, Encoded, Kind, Read};
 use crate::error::{Refusal, Reply};
 use crate::store::Entry;
+use crate::task::Task;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
+use axum::http::StatusCode;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use siskin_adapt::{Look, NamedAnswer, Rules, TaskClassifier, Thresholds, View};
+use serde_json::{Map, Value, json};
+use siskin_adapt::{Features, Look, NamedAnswer, Rules, View};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -54,6 +56,7 @@ struct PredictBody {
 #[serde(untagged)]
 enum Prediction {
     Reply(NamedAnswer),
+    Set(Map<String, Value>),
     Error { error: String },
 }
 
@@ -70,7 +73,7 @@ pub(crate) async fn predict(
     let read = body::read(&app, request).await?;
     let (settings, images) = images(&app, &read, settings).await?;
     check_images(&app, images.iter())?;
-    let thresholds = Arc::new(entry.task.thresholds(&settings.rules())?);
+    let (answering, notes) = answering(&entry, settings)?;
     let each = entry.task.shape().answer_seconds();
     let seconds = |image: &Bytes| each + image_seconds(&app.models[entry.model], image);
     let mut job = app.work.job(images.iter().map(seconds).sum());
@@ -78,12 +81,7 @@ pub(crate) async fn predict(
     let (mut parts, mut looks) =
         (vec![format!("{{\"task\":{},\"predictions\":[", json!(id)).into_bytes()], Vec::new());
     for (i, images) in turns(images, seconds).into_iter().enumerate() {
-        let turn = Turn {
-            app: app.clone(),
-            entry: entry.clone(),
-            thresholds: thresholds.clone(),
-            explain: settings.explain,
-        };
+        let turn = Turn { app: app.clone(), model: entry.model, answering: answering.clone() };
         let (part, seen) = job.turn(move |late| turn.answer(&images, late)).await?;
         if i > 0 {
             parts.push(b",".to_vec());
@@ -93,36 +91,69 @@ pub(crate) async fn predict(
     }
     drop(read.room);
     let warnings = warnings(app.models[entry.model].mismatch(&looks));
-    let notes: Vec<&str> =
-        thresholds.notes().iter().map(String::as_str).chain(thresholds.expectation()).collect();
     parts.push(format!("],\"notes\":{},\"warnings\":{warnings}}}", json!(notes)).into_bytes());
     Ok(LongAnswer { parts, room })
 }
 
+/// What answers features of images.
+type Answering = Arc<dyn Fn(&Features) -> Reply<Vec<Prediction>> + Send + Sync>;
+
+/// What answers by these settings, and what to expect of that.
+fn answering(entry: &Entry, settings: Settings) -> Reply<(Answering, Vec<String>)> {
+    let task = match &entry.task {
+        Task::OneClass(task) => task.clone(),
+        Task::Sets(task) => {
+            if settings.rules() != Rules::default() || settings.explain > 0 {
+                let why = "this task has label sets: level, abstain, min_probability and explain are for tasks of one class an image";
+                return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, why));
+            }
+            let task = task.clone();
+            let sets = move |features: &Features| {
+                Ok(task.answer(features)?.iter().map(|answer| Prediction::Set(answer.to_json())).collect())
+            };
+            return Ok((Arc::new(sets), Vec::new()));
+        }
+    };
+    let thresholds = task.thresholds(&settings.rules())?;
+    let notes = thresholds.notes().iter().map(String::as_str).chain(thresholds.expectation());
+    let notes = notes.map(str::to_owned).collect();
+    let one = move |features: &Features| {
+        let answers = task.answer_named(features, &thresholds, settings.explain)?;
+        Ok(answers.into_iter().map(Prediction::Reply).collect())
+    };
+    Ok((Arc::new(one), notes))
+}
+
 /// Bytes of the answer for one image, at most, as text and, for the images of a turn, before it is text: every class twice (with its
-/// probability, and in the set), and the nearest examples.
-fn answer_bytes(task: &TaskClassifier, explain: usize) -> usize {
+/// probability, and in the set), and the nearest examples or the sizes of label sets, of which there is one more than labels.
+fn answer_bytes(task: &Task, explain: usize) -> usize {
     /// Of a name beside its letters, and of the numbers beside it.
     const EACH: usize = 80;
-    let classes: usize = task.classes().iter().map(|name| name.len() + EACH).sum();
-    let longest = |names: &[String]| names.iter().map(String::len).max().unwrap_or(0);
-    let near = longest(task.names()) + longest(task.classes()) + 2 * EACH;
-    2 * (2 * classes + explain.min(task.labels().len()) * near + 4 * EACH)
+    let classes: usize = task.classes().iter().map(|(name, _)| name.len() + EACH).sum();
+    let more = match task {
+        Task::OneClass(task) => {
+            let longest = |names: &[String]| names.iter().map(String::len).max().unwrap_or(0);
+            let near = longest(task.names()) + longest(task.classes()) + 2 * EACH;
+            explain.min(task.labels().len()) * near
+        }
+        Task::Sets(task) => (task.labels().count() + 1) * EACH,
+    };
+    2 * (2 * classes + more + 4 * EACH)
 }
 
 /// Some images of a request.
 struct Turn {
     app: Arc<App>,
-    entry: Arc<Entry>,
-    thresholds: Arc<Thresholds>,
-    explain: usize,
+    /// Index of the task's model.
+    model: usize,
+    answering: Answering,
 }
 
 impl Turn {
     /// Answers for the images as text, and what the good ones look like. Text at once: it may be long, and nobody but the client needs it.
     fn answer(&self, images: &[Bytes], late: &AtomicBool) -> Reply<(Vec<u8>, Vec<Look>)> {
-        let Turn { app, entry, thresholds, explain } = self;
-        let model = &app.models[entry.model];
+        let Turn { app, model, answering } = self;
+        let model = &app.models[*model];
         let views = images.iter().map(|bytes| view(app, model, bytes, late));
         let views = views.collect::<Reply<Vec<Result<View, String>>>>()?;
         let good: Vec<&View> = views.iter().filter_map(|view| view.as_ref().ok()).collect();
@@ -131,14 +162,12 @@ impl Turn {
         app.metrics.bad_images.fetch_add((views.len() - good.len()) as u64, Ordering::Relaxed);
         let mut answers = match good.is_empty() {
             true => Vec::new(),
-            false => entry.task.answer_named(&model.embed_until(good, late)?, thresholds, *explain)?,
+            false => answering(&model.embed_until(good, late)?)?,
         }
         .into_iter();
         let prediction = |view: Result<View, String>| match view {
             Err(error) => Prediction::Error { error },
-            Ok(_) => {
-                answers.next().map_or(Prediction::Error { error: "no answer came".into() }, Prediction::Reply)
-            }
+            Ok(_) => answers.next().unwrap_or(Prediction::Error { error: "no answer came".into() }),
         };
         Ok((joined(views.into_iter().map(prediction))?, looks))
     }

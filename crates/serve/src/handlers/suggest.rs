@@ -50,6 +50,7 @@ struct Seen {
 pub(crate) async fn suggest(State(app): Shared, path: Id, request: Request) -> Reply<Json<Value>> {
     let id = id(path)?;
     let entry = app.tasks.get(&id)?;
+    entry.task.one_class()?;
     let read = body::read(&app, request).await?;
     if !matches!(body::kind(&read.headers)?, Kind::Json) {
         return Err(Refusal::bad("send JSON: {\"images\": [...], \"count\": 5}"));
@@ -108,12 +109,13 @@ fn answer(
     (count, by): (usize, Criterion),
     late: &AtomicBool,
 ) -> Reply<Value> {
+    let task = entry.task.one_class()?;
     let found = match &seen.features {
-        Some(features) => entry.task.suggest(features, count, by)?,
+        Some(features) => task.suggest(features, count, by)?,
         None => Vec::new(),
     };
     stop_if(late)?;
-    let advice = entry.task.advice_until(late)?;
+    let advice = task.advice_until(late)?;
     let next: Vec<Value> =
         found.iter().map(|next| json!({ "index": seen.places[next.index], "score": next.score })).collect();
     Ok(json!({ "task": id, "suggestions": next, "errors": seen.errors, "advice": advice }))
