@@ -66,7 +66,7 @@ impl NoneOfThese {
         };
         let expectation = match detection {
             Some(found) if known.validation.is_none() => format!(
-                "\"None of these\" turns away {} % of members and finds about {} % of strangers, by the examples and {} other images.",
+                "\"None of these\" turns away {} % of members and finds about {} % of strangers that are like the {} other images.",
                 percent(rate),
                 (100.0 * found).round(),
                 known.others.len()
@@ -241,7 +241,7 @@ mod tests {
         assert!(some.applies(0.2, 1.0));
         let others = TaskCalibration { others: vec![0.0, 0.05, 0.2, 0.3], ..known(Some(vec![0.1; 30])) };
         assert!(
-            rule(&others).1.contains("finds about 50 % of strangers, by the examples and 4 other images")
+            rule(&others).1.contains("finds about 50 % of strangers that are like the 4 other images")
         );
         for (abstain, min_probability) in [(1.0, 0.0), (-0.1, 0.0), (f64::NAN, 0.0), (0.05, 1.1)] {
             let rule = NoneOfThese { abstain, min_probability };
