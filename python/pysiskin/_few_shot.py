@@ -188,6 +188,14 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         given = _images(images)
         return self.partial_fit(given, [label] * len(given))
 
+    def add_others(self, images: Iterable[Any]) -> FewShotClassifier:
+        """Puts other images of the same kind beside the classes, at least ten that belong to none of them, in place of those that
+        were there. With a network that was added they say where the classes end: more strangers are found by "none of these". No
+        probability changes. Returns the classifier."""
+        check_is_fitted(self)
+        network, task = self._adapted
+        return self._take(network, network.beside(task, _images(images)), self.classes_)
+
     def remove_class(self, label: Any) -> FewShotClassifier:
         """Forgets a class and its images; two must stay. Returns the classifier."""
         check_is_fitted(self)

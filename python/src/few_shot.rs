@@ -202,6 +202,14 @@ impl Network {
             .and_then(|(task, mismatch)| warned(py, mismatch, task))
     }
 
+    /// The task with other images of the same kind beside it, of no class.
+    fn beside(&self, py: Python<'_>, task: &Task, images: Vec<Given<'_>>) -> PyResult<Task> {
+        let features = self.features(py, images)?;
+        let task = task.0.clone();
+        self.pool
+            .run(py, move || task.as_ref().clone().with_others(features).map(Task::of).map_err(value_error))
+    }
+
     /// The task without a class.
     fn remove(&self, py: Python<'_>, task: &Task, class_name: String) -> PyResult<Task> {
         let (model, task) = (self.model.clone(), task.0.clone());

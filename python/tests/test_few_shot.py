@@ -316,6 +316,13 @@ def test_the_number_of_threads_changes_no_bit():
     assert len(one) == 20 * 4 * 8 and one == three
 
 
+def test_others_are_for_added_networks(fitted, queries):
+    with pytest.raises(ValueError, match="of no use to this model"):
+        fitted.add_others(queries[0])
+    with pytest.raises(NotFittedError):
+        FewShotClassifier().add_others(queries[0])
+
+
 def test_none_of_these_by_choice(fitted, queries):
     images, _ = queries
     plain, sets = fitted.predict(images), fitted.predict_set(images)

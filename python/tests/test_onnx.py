@@ -57,6 +57,9 @@ assert _native.onnx_engine() == "rten"
 labels = ["a", "b", "c"] * 2
 first = FewShotClassifier("tiny").fit(images, labels)
 inside = first.embed(images)
+others = list(np.random.default_rng(5).integers(0, 256, (12, 20, 24, 3), dtype="uint8"))
+before = first.predict_proba(others)
+assert (first.add_others(others).predict_proba(others) == before).all()
 library = pysiskin.use_onnxruntime()
 assert _native.onnx_engine() == "ONNX Runtime" and "onnxruntime" in library
 model = FewShotClassifier("tiny").fit(images, labels)

@@ -63,6 +63,8 @@ async function look(colorScheme, viewport) {
   await page.click("#results details summary");
   await shot("photos");
   await narrow(page);
+  const track = await page.$eval("#results .track", (bar) => bar.getBoundingClientRect().width);
+  assert.ok(track >= 90, `${look}: bars of ${track} pixels say little`);
   // Buttons with the names of classes do not widen a small screen either.
   await page.evaluate("groups.items[0].name.value = 'a class with a rather long name'; showPhotos()");
   await page.waitForFunction(() => document.getElementById("next").textContent.includes("a rather long name"));
@@ -199,8 +201,11 @@ async function failing() {
   await page.click("#query-undo");
   await page.waitForFunction(() => !document.querySelector("#draw-answer .answer") && !document.querySelector("#draw-answer .bad"));
   await server.stop();
+  const place = () => page.locator("#query").evaluate((pad) => pad.getBoundingClientRect().top + window.scrollY);
+  const before = await place();
   await draw(page, page.locator("#query"), characters[0]);
   await page.waitForSelector("#gone:not([hidden])");
+  assert.equal(await place(), before, "the warning moves nothing under the pen");
   await page.screenshot({ path: join(shots, "gone.png") });
   server = await serve(state, Number(new URL(url).port));
   await page.waitForSelector("#gone", { state: "hidden" });

@@ -2,11 +2,12 @@
 //!
 //! ```sh
 //! siskin embed lite0 PHOTOS --out photos.npy --unit
-//! cargo run --release --workspace --example photo_tasks -- photos.npy TASKS [SHOT] > answers.jsonl
+//! cargo run --release --workspace --example photo_tasks -- photos.npy TASKS [SHOT [OTHERS.npy]] > answers.jsonl
 //! python scripts/photos/compare.py photos.npy answers.jsonl    # beside scikit-learn on the same vectors
 //! ```
 //!
-//! Each task has 5 classes with 5 (or SHOT) examples and 15 queries each, and 15 queries of 5 other classes.
+//! Each task has 5 classes with 5 (or SHOT) examples and 15 queries each, and 15 queries of 5 other classes. OTHERS are vectors of photos of the same kind
+//! and of no class of PHOTOS: 200 of them from all over stand beside every task.
 
 use siskin_adapt::{Answer, Features, Rules, TaskClassifier};
 use siskin_data::Embeddings;
@@ -24,14 +25,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tasks: u64 = args.next().ok_or("how many tasks?")?.parse()?;
     let shot: usize = args.next().map_or(Ok(5), |shot| shot.parse())?;
     let data = embeddings::read(Path::new(&path))?;
+    let others =
+        args.next().map(|path| embeddings::read(Path::new(&path))).transpose()?.map(|all| some(&all));
     for index in 0..tasks {
-        println!("{}", task(&data, shot, index)?);
+        println!("{}", task(&data, (shot, others.as_ref()), index)?);
     }
     Ok(())
 }
 
+/// As many as `siskin adapt --others` takes.
+fn some(all: &Embeddings) -> Features {
+    const COUNT: usize = 200;
+    let rows: Vec<usize> = (0..COUNT.min(all.len())).map(|i| i * all.len() / COUNT.min(all.len())).collect();
+    let values = rows.iter().flat_map(|&r| all.vector(r)).map(|&v| f64::from(v)).collect();
+    Features { values, rows: rows.len(), dim: all.dim() }
+}
+
 /// Draws, adapts and asks; source rows, true labels and answers.
-fn task(data: &Embeddings, shot: usize, index: u64) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
+fn task(
+    data: &Embeddings,
+    (shot, others): (usize, Option<&Features>),
+    index: u64,
+) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
     use rand::seq::SliceRandom;
     let mut rng = stream(SEED, "photo tasks", index);
     let needed = shot + QUERIES;
@@ -55,7 +70,10 @@ fn task(data: &Embeddings, shot: usize, index: u64) -> Result<serde_json::Value,
     let vectors: Vec<f32> = support.iter().flat_map(|&r| data.vector(r).to_vec()).collect();
     let names = (0..WAY).map(|c| format!("class {c}")).collect();
     let few = Embeddings::new("task", names, data.dim(), &vectors, &labels)?;
-    let adapted = TaskClassifier::adapt_vectors(&few)?;
+    let mut adapted = TaskClassifier::adapt_vectors(&few)?;
+    if let Some(others) = others {
+        adapted = adapted.with_others(others.clone())?;
+    }
     let thresholds = adapted.thresholds(&Rules::default())?;
     let answers = |rows: &[usize]| -> Result<Vec<Answer>, siskin_adapt::Error> {
         let values = rows.iter().flat_map(|&r| data.vector(r)).map(|&v| f64::from(v)).collect();

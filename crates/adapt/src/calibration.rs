@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::fitted::Raw;
 use crate::held_out::HeldOut;
 use crate::sets;
-use crate::strangeness::{Facts, score, weights};
+use crate::strangeness::{APART, Facts, NAMES, score, weights};
 use crate::tempering::{Doubt, Known, caution};
 use serde::{Deserialize, Serialize};
 use siskin_calib::{Predictions, top};
@@ -36,6 +36,9 @@ pub struct TaskCalibration {
     /// distance to the nearest example.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strangeness: Vec<(String, f64)>,
+    /// How strange other images of the same kind look, where they were given: they tell how many strangers are found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<f64>,
 }
 
 /// Examples of a task, each predicted without its fold, which has one example of each class.
@@ -72,6 +75,7 @@ impl TaskCalibration {
             left_out: None,
             other_kind: false,
             strangeness: Vec::new(),
+            others: Vec::new(),
         }
     }
 
@@ -126,6 +130,15 @@ impl TaskCalibration {
             None if self.strangeness.is_empty() => weights(&[("distance".into(), 1.0)]),
             None => weights(&self.strangeness),
         }
+    }
+
+    /// "None of these" by the score that other images make possible, with what it says of left-out examples and of these others.
+    pub(crate) fn beside_others(&mut self, examples: Vec<f64>, others: Vec<f64>) {
+        self.strangeness = vec![(NAMES[APART].into(), 1.0)];
+        if let Some(left_out) = &mut self.left_out {
+            left_out.novelty = examples;
+        }
+        self.others = others;
     }
 
     /// How strange points look.

@@ -85,6 +85,7 @@ impl TaskClassifier {
             labels: self.labels.clone(),
             features: self.features.clone(),
             other_kind: self.calibration.other_kind,
+            others: self.others.as_ref().map(|others| others.features.clone()),
         }
     }
 }

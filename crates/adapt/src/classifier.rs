@@ -7,6 +7,7 @@ use crate::cost::Shape;
 use crate::error::{Error, Result};
 use crate::fitted::Fitted;
 use crate::held_out::held_out;
+use crate::others::Others;
 use crate::rules::{Rules, Thresholds};
 use crate::support::{Support, check, check_title};
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,8 @@ pub struct Examples {
     pub features: Features,
     /// Whether they look like another kind of image than the model was trained on, by [`Model::mismatch`].
     pub other_kind: bool,
+    /// Features of other images of the same kind, for [`TaskClassifier::with_others`].
+    pub others: Option<Features>,
 }
 
 /// A classifier adapted to labelled examples.
@@ -79,6 +82,8 @@ pub struct TaskClassifier {
     pub(crate) features: Features,
     pub(crate) fitted: Fitted,
     pub(crate) calibration: TaskCalibration,
+    /// Other images of the same kind, where they were given.
+    pub(crate) others: Option<Others>,
 }
 
 impl TaskClassifier {
@@ -101,6 +106,7 @@ impl TaskClassifier {
             labels: support.examples().iter().map(|e| e.class).collect(),
             features,
             other_kind: model.mismatch(support.examples().iter().map(|e| &e.view.look)).is_some(),
+            others: None,
         };
         TaskClassifier::adapt_features(model, examples, title, stop)
     }
@@ -113,7 +119,7 @@ impl TaskClassifier {
         stop: &Arc<AtomicBool>,
     ) -> Result<TaskClassifier> {
         check_title(title)?;
-        let Examples { classes, names, labels, features, other_kind } = examples;
+        let Examples { classes, names, labels, features, other_kind, others } = examples;
         check(&classes, &labels)?;
         let way = classes.len();
         let fitted = match model.head()? {
@@ -129,7 +135,21 @@ impl TaskClassifier {
         let made_with =
             ModelRef { name: model.name().into(), hash: model.hash().into(), origin: model.origin().into() };
         let (title, model) = (title.into(), Some(made_with));
-        Ok(TaskClassifier { title, model, classes, names, labels, features, fitted, calibration })
+        let task = TaskClassifier {
+            title,
+            model,
+            classes,
+            names,
+            labels,
+            features,
+            fitted,
+            calibration,
+            others: None,
+        };
+        match others {
+            Some(others) => task.with_others(others),
+            None => Ok(task),
+        }
     }
 
     /// Learns a classifier on labelled vectors: kernel and temperature by held-out prediction, no network. Vectors
@@ -152,7 +172,8 @@ impl TaskClassifier {
         let fitted = fit_examples(settings, &features, (&labels, way), &Arc::default())?;
         let calibration = calibrated(&fitted, (&labels, way), (None, false), &AtomicBool::new(false))?;
         let title = vectors.name.clone();
-        Ok(TaskClassifier { title, model: None, classes, names, labels, features, fitted, calibration })
+        let (model, others) = (None, None);
+        Ok(TaskClassifier { title, model, classes, names, labels, features, fitted, calibration, others })
     }
 
     /// The thresholds of `rules` for this task.
@@ -163,7 +184,10 @@ impl TaskClassifier {
     /// What is said of features (of images, by [`Model::embed`]) or vectors, row by row.
     pub fn answer(&self, queries: &Features, thresholds: &Thresholds) -> Result<Vec<Answer>> {
         self.check_width(queries)?;
-        let raw = self.fitted.predict(queries)?;
+        let mut raw = self.fitted.predict(queries)?;
+        if let Some(others) = &self.others {
+            others.complete(&mut raw, queries);
+        }
         answers(&raw, self.classes.len(), &self.calibration, thresholds)
     }
 

@@ -26,7 +26,7 @@
 //! | How sure may it be? | `calibration.rs`, `held_out.rs`, `tempering.rs`, `measure.rs` |
 //! | What if classes have unequal numbers of examples? | `balance.rs`, `unequal.rs` |
 //! | Which classes are possible? | `sets.rs` |
-//! | Is it none of these? | `none_of_these.rs`, `strangeness.rs`, `novelty.rs` |
+//! | Is it none of these? | `none_of_these.rs`, `strangeness.rs`, `novelty.rs`, `others.rs` |
 //! | Which images to label next? | `suggest.rs` |
 //! | What is said of an image? | `answer.rs`, `rules.rs` |
 //! | What if an image stands in several classes? | `label_sets.rs` |
@@ -51,6 +51,7 @@ mod label_sets;
 mod measure;
 mod none_of_these;
 mod novelty;
+mod others;
 mod rules;
 mod sealed;
 mod sets;
@@ -83,6 +84,7 @@ pub use intake::Intake;
 pub use label_sets::{LabelSetTask, SetAnswer, label_sets};
 pub use measure::{Measured, ValidationEpisode};
 pub use novelty::NoveltyScore;
+pub use others::read_others;
 pub use rules::{Rules, Thresholds, percent};
 pub use siskin_data::Image;
 pub use siskin_gp::active::Criterion;

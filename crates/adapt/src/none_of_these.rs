@@ -65,6 +65,12 @@ impl NoneOfThese {
             }
         };
         let expectation = match detection {
+            Some(found) if known.validation.is_none() => format!(
+                "\"None of these\" turns away {} % of members and finds about {} % of strangers that are like the {} other images.",
+                percent(rate),
+                (100.0 * found).round(),
+                known.others.len()
+            ),
             Some(found) => format!(
                 "\"None of these\" finds about {} % of strangers and turns away at most about {} % of members, by the \
                  model's validation classes.",
@@ -91,17 +97,20 @@ fn limit(rate: f64, known: &TaskCalibration) -> Result<Limit> {
     let own = known.left_out.as_ref().map_or(&[][..], |left_out| &left_out.novelty);
     let too_few =
         format!("{} left-out examples are too few to turn away {} % of members", own.len(), percent(rate));
+    let above = |limit: f64, scores: &[f64]| {
+        scores.iter().filter(|score| **score > limit).count() as f64 / scores.len().max(1) as f64
+    };
+    let Some(shape) = &known.validation else {
+        let found = |limit: f64| (!known.others.is_empty()).then(|| above(limit, &known.others));
+        return Ok(quantile(own, rate).map(|limit| (limit, found(limit))).ok_or(too_few));
+    };
     let by_examples = conformal(own, rate)?;
     let alone = |why: &str| -> Limit {
         by_examples.map(|limit| (limit, None)).ok_or_else(|| format!("{why}{too_few}"))
     };
-    let Some(shape) = &known.validation else { return Ok(alone("")) };
     if known.other_kind {
         return Ok(alone("the images are of another kind than the model's, and "));
     }
-    let above = |limit: f64, scores: &[f64]| {
-        scores.iter().filter(|score| **score > limit).count() as f64 / scores.len().max(1) as f64
-    };
     let Some(limit) = conformal(&shape.novelty.members, MARGIN * rate)? else {
         return Ok(Err(format!(
             "the model's validation classes are too few to turn away {} %",
@@ -123,6 +132,19 @@ fn limit(rate: f64, known: &TaskCalibration) -> Result<Limit> {
     }
     let why = format!("{strange} of {} examples, left out, look strange themselves, and ", own.len());
     Ok(alone(&why).map(|(by_examples, _)| (by_examples.max(limit), None)))
+}
+
+/// The score above which a member is expected at this rate: between n scores lie n + 1 places that the next one takes equally often, so the
+/// limit stands between two of them where no whole number of places makes the rate. `None` where the scores are too few for the rate.
+fn quantile(scores: &[f64], rate: f64) -> Option<f64> {
+    let mut sorted = scores.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = (sorted.len() as f64 + 1.0) * (1.0 - rate);
+    let (below, part) = (place.floor() as usize, place.fract());
+    // In binary, 20 * 0.95 may be a little more than 19.
+    let next = sorted.get(if part < 1e-9 { below.checked_sub(1)? } else { below })?;
+    let before = below.checked_sub(1).and_then(|i| sorted.get(i)).unwrap_or(next);
+    Some(before + part * (next - before))
 }
 
 impl Threshold {
@@ -201,12 +223,26 @@ mod tests {
         assert!(rule(&known).1.contains("another kind"));
     }
 
+    /// Of 25 left-out examples the largest would turn away 3.8 % of members, the second 7.7 %.
+    #[test]
+    fn a_limit_by_few_examples_stands_between_two_of_them() {
+        let scores: Vec<f64> = (1..=25).rev().map(f64::from).collect();
+        assert!((quantile(&scores, 0.05).unwrap() - 24.7).abs() < 1e-9);
+        assert_eq!((quantile(&scores[..19], 0.05), quantile(&scores[..18], 0.05)), (Some(25.0), None));
+        assert_eq!(quantile(&[], 0.05), None);
+        assert!((quantile(&scores, 0.5).unwrap() - 13.0).abs() < 1e-9);
+    }
+
     #[test]
     fn what_cannot_be_promised_is_said() {
         let (few, note) = rule(&known(Some(vec![0.1; 5])));
         assert!(!few.applies(99.0, 1.0) && note.contains("5 left-out examples are too few"), "{note}");
         let (some, _) = rule(&known(Some(vec![0.1; 30])));
         assert!(some.applies(0.2, 1.0));
+        let others = TaskCalibration { others: vec![0.0, 0.05, 0.2, 0.3], ..known(Some(vec![0.1; 30])) };
+        assert!(
+            rule(&others).1.contains("finds about 50 % of strangers that are like the 4 other images")
+        );
         for (abstain, min_probability) in [(1.0, 0.0), (-0.1, 0.0), (f64::NAN, 0.0), (0.05, 1.1)] {
             let rule = NoneOfThese { abstain, min_probability };
             assert!(rule.threshold(&known(None), &mut Vec::new()).is_err());

@@ -2,7 +2,7 @@
 //! with the weights of a logistic regression.
 
 use crate::error::Result;
-use crate::strangeness::{COUNT, Facts, NAMES, score};
+use crate::strangeness::{ALWAYS, Facts, NAMES, score};
 use faer::Mat;
 use faer::linalg::solvers::Solve;
 use siskin_calib::auroc;
@@ -37,7 +37,7 @@ pub struct NoveltyScore {
 /// All scores, the best first, by the strangers found among `judged`; the regression is fitted to `fitted`, which `judged` must
 /// not be part of.
 pub(crate) fn compare(fitted: &Both<'_>, judged: &Both<'_>) -> Result<Vec<NoveltyScore>> {
-    let alone = (0..COUNT).map(|i| (NAMES[i].to_string(), std::array::from_fn(|j| f64::from(i == j))));
+    let alone = (0..ALWAYS).map(|i| (NAMES[i].to_string(), std::array::from_fn(|j| f64::from(i == j))));
     let all = alone.chain([(TOGETHER.to_string(), regression(fitted))]);
     let mut table = all
         .map(|(name, weights): (String, Facts)| {
@@ -64,36 +64,36 @@ fn regression(both: &Both<'_>) -> Facts {
         (all.iter().map(|f| (f[j] - mean[j]).powi(2)).sum::<f64>() / n).sqrt().max(1e-9)
     });
     // The last number is the constant.
-    let row = |f: &Facts| -> [f64; COUNT + 1] {
-        std::array::from_fn(|j| if j < COUNT { (f[j] - mean[j]) / sd[j] } else { 1.0 })
+    let row = |f: &Facts| -> [f64; ALWAYS + 1] {
+        std::array::from_fn(|j| if j < ALWAYS { (f[j] - mean[j]) / sd[j] } else { 1.0 })
     };
-    let rows: Vec<[f64; COUNT + 1]> = all.iter().map(|f| row(f)).collect();
+    let rows: Vec<[f64; ALWAYS + 1]> = all.iter().map(|f| row(f)).collect();
     let shares = [0.5 * n / both.members.len() as f64, 0.5 * n / both.strangers.len() as f64];
-    let mut w = [0.0; COUNT + 1];
+    let mut w = [0.0; ALWAYS + 1];
     for _ in 0..STEPS {
-        let mut slope = Mat::<f64>::zeros(COUNT + 1, 1);
-        let mut curve = Mat::<f64>::zeros(COUNT + 1, COUNT + 1);
+        let mut slope = Mat::<f64>::zeros(ALWAYS + 1, 1);
+        let mut curve = Mat::<f64>::zeros(ALWAYS + 1, ALWAYS + 1);
         for (i, x) in rows.iter().enumerate() {
             let stranger = i >= both.members.len();
             let z: f64 = x.iter().zip(&w).map(|(x, w)| x * w).sum();
             let p = 1.0 / (1.0 + (-z).exp());
             let share = shares[usize::from(stranger)];
-            for j in 0..=COUNT {
+            for j in 0..=ALWAYS {
                 slope[(j, 0)] += share * (f64::from(stranger) - p) * x[j];
-                for k in 0..=COUNT {
+                for k in 0..=ALWAYS {
                     curve[(j, k)] += share * p * (1.0 - p) * x[j] * x[k];
                 }
             }
         }
-        for j in 0..COUNT {
+        for j in 0..ALWAYS {
             slope[(j, 0)] -= RIDGE * n * w[j];
             curve[(j, j)] += RIDGE * n;
         }
-        curve[(COUNT, COUNT)] += 1e-9 * n;
+        curve[(ALWAYS, ALWAYS)] += 1e-9 * n;
         let step = curve.partial_piv_lu().solve(&slope);
-        (0..=COUNT).for_each(|j| w[j] += step[(j, 0)]);
+        (0..=ALWAYS).for_each(|j| w[j] += step[(j, 0)]);
     }
-    std::array::from_fn(|j| w[j] / sd[j])
+    std::array::from_fn(|j| if j < ALWAYS { w[j] / sd[j] } else { 0.0 })
 }
 
 /// The facts of a score that have a weight, by name.
@@ -128,7 +128,7 @@ mod tests {
             Both { members: &parts[2], strangers: &parts[3] },
         );
         let table = compare(&fitted, &judged).unwrap();
-        assert_eq!((table.len(), table[0].name.as_str()), (COUNT + 1, TOGETHER));
+        assert_eq!((table.len(), table[0].name.as_str()), (ALWAYS + 1, TOGETHER));
         assert!(table[0].detection > 0.99 && table[1].detection < 0.3, "{table:?}");
         let back = strangeness::weights(&named(&table[0].weights)).unwrap();
         assert_eq!(back, table[0].weights);

@@ -5,7 +5,11 @@ use faer::Mat;
 use siskin_calib::top;
 
 /// How many facts there are.
-pub(crate) const COUNT: usize = 10;
+pub(crate) const COUNT: usize = 11;
+/// How many of them every task has: the last one needs other images.
+pub(crate) const ALWAYS: usize = APART;
+/// The place of the fact that [`crate::others`] completes.
+pub(crate) const APART: usize = 10;
 
 /// Their names on the card of a model.
 pub(crate) const NAMES: [&str; COUNT] = [
@@ -30,6 +34,8 @@ pub(crate) const NAMES: [&str; COUNT] = [
     "centred",
     // The distance to the nearest class over the mean distance of examples: the same for every kernel.
     "relative",
+    // Minus the largest cosine with the mean of a class, both seen from the mean of other images of the same kind; 0 without them.
+    "apart",
 ];
 
 /// Facts about one query.
@@ -146,6 +152,7 @@ impl Surroundings {
             self.within.map_or(0.0, ratio),
             centred,
             class_distance / (1.0 - centre.all).max(NEAR),
+            0.0,
         ]
     }
 }

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::fitted::{Fitted, Kind};
 use crate::former_task::of_format_3;
 use crate::label_sets;
+use crate::others::Others;
 use crate::support::{check, check_title};
 use faer::Mat;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
@@ -20,6 +21,8 @@ use std::path::Path;
 
 /// Key of the JSON in the header.
 const KEY: &str = "siskin-task";
+/// The array of other images' features, in tasks that have them.
+const OTHERS: &str = "others";
 /// Raised when the meaning of a stored field changes.
 const VERSION: u32 = 4;
 
@@ -85,6 +88,11 @@ impl TaskClassifier {
                 None
             }
         };
+        if let Some(others) = &self.others {
+            let Features { values, rows, dim } = &others.features;
+            let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            arrays.push((OTHERS, Dtype::F64, vec![*rows, *dim], bytes));
+        }
         arrays.sort_by_key(|array| array.0);
         let mut header = Header {
             version: VERSION,
@@ -189,7 +197,24 @@ impl TaskClassifier {
             }
         };
         let Header { title, model, classes, names, labels, calibration, .. } = header;
-        Ok(TaskClassifier { title, model, classes, names, labels, features, fitted, calibration })
+        let mut task = TaskClassifier {
+            title,
+            model,
+            classes,
+            names,
+            labels,
+            features,
+            fitted,
+            calibration,
+            others: None,
+        };
+        if tensors.names().contains(&OTHERS) {
+            let (rows, dim, values) = table(OTHERS)?;
+            let others = Features { values, rows, dim };
+            task.check_width(&others)?;
+            task.others = Some(Others::new(others, task.as_labelled())?);
+        }
+        Ok(task)
     }
 }
 

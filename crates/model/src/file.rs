@@ -32,7 +32,7 @@ pub(crate) fn to_bytes(card: &Card, state: &State) -> Result<Vec<u8>, String> {
 /// cannot be read how to convert them.
 pub(crate) fn from_bytes(bytes: &[u8]) -> Result<(Card, State, bool), String> {
     let (json, state) = decode(bytes, KEY)?;
-    let json = json.ok_or("it has no model card; was it written by `siskin export`?")?;
+    let json = json.ok_or("it has no model card: `siskin export` writes models, `siskin adapt` tasks")?;
     let record: Value = serde_json::from_str(&json).map_err(|e| format!("its card is damaged ({e})"))?;
     if record.get("checksum").is_none() {
         return Ok((card_of_format_2(&record, &state)?, state, false));

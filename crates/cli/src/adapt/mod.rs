@@ -7,7 +7,7 @@ use crate::data::source::OnBad;
 use crate::model::tell_notice;
 use anyhow::Context;
 use siskin_adapt::{
-    Intake, LabelSetTask, Model, Rules, Support, TaskClassifier, label_sets, looks_of, title_of,
+    Intake, LabelSetTask, Model, Rules, Support, TaskClassifier, label_sets, looks_of, read_others, title_of,
 };
 use siskin_data::OnBadImage;
 use siskin_data::shell::quoted;
@@ -23,6 +23,7 @@ use std::time::Instant;
   siskin adapt birds --model runs/cub             a model you trained
   siskin adapt birds.zip --model birds.safetensors --out birds.task
   siskin adapt photos --model lite0               a pretrained network (`siskin model add`)
+  siskin adapt photos --model lite0 --others album    photos of the same kind, of no class: they show where classes end
   siskin adapt --add more --to birds.task         more examples, or more classes; the rest is not read again
   siskin adapt --remove wren --to birds.task      one class fewer
   siskin adapt scenes --label-sets                an image that lies in several of the folders has several labels
@@ -34,7 +35,7 @@ pub(crate) struct Args {
     /// A folder with one folder of images per class (or an archive or list: docs/data.md); or vectors: .npy, .safetensors
     #[arg(required_unless_present = "to")]
     examples: Option<PathBuf>,
-    /// Change this task in place of making one: with --add, --remove, or both
+    /// Change this task in place of making one: with --add, --remove or --others
     #[arg(long, value_name = "TASK", conflicts_with = "examples")]
     to: Option<PathBuf>,
     /// More examples for the task: a folder with one folder of images per class, of its classes or of new ones
@@ -43,6 +44,10 @@ pub(crate) struct Args {
     /// A class that the task shall forget. May be given several times
     #[arg(long, value_name = "CLASS", requires = "to")]
     remove: Vec<String>,
+    /// Images of the same kind that belong to none of the classes, at least ten: files or folders, without labels. With an added
+    /// model they say where the classes end, so that "none of these" finds more strangers, and how many. May be given several times
+    #[arg(long, value_name = "PHOTOS", conflicts_with = "label_sets")]
+    others: Vec<PathBuf>,
     /// An added model (`siskin model list`), a run folder, an exported model file, or an embedded model by name [default: the
     /// embedded one that suits what the images look like]
     #[arg(long, value_name = "MODEL")]
@@ -69,8 +74,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let Some(examples) = &args.examples else { return change(&args) };
     let (task, support, asks) = if embeddings::is_embeddings(examples) {
         anyhow::ensure!(
-            args.model.is_none() && args.on_bad_image.is_none() && !args.label_sets,
-            "Vectors need no network and have no images: leave --model, --on-bad-image and --label-sets out."
+            args.model.is_none() && args.on_bad_image.is_none() && !args.label_sets && args.others.is_empty(),
+            "Vectors need no network and have no images: leave --model, --on-bad-image, --label-sets and --others out."
         );
         (TaskClassifier::adapt_vectors(&embeddings::read(examples)?)?, None, "VECTORS.npy")
     } else {
@@ -90,6 +95,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             return sets(&args, examples, (&model, &support), start);
         }
         let task = TaskClassifier::adapt(&model, &support, &title_of(examples))?;
+        let task = beside(&args, &model, task)?;
         (task, Some((support, model.input().0)), "IMAGE...")
     };
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.task", title_of(examples))));
@@ -138,8 +144,8 @@ fn change(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let path = args.to.as_ref().context("which task?")?;
     anyhow::ensure!(
-        args.add.is_some() || !args.remove.is_empty(),
-        "Say what shall change: --add FOLDER, --remove CLASS, or both."
+        args.add.is_some() || !args.remove.is_empty() || !args.others.is_empty(),
+        "Say what shall change: --add FOLDER, --remove CLASS, --others PHOTOS, or several of them."
     );
     anyhow::ensure!(
         LabelSetTask::load(path)?.is_none(),
@@ -157,12 +163,23 @@ fn change(args: &Args) -> anyhow::Result<()> {
     for class in &args.remove {
         task = task.without_class(&model, class, &go_on)?;
     }
+    let task = beside(args, &model, task)?;
     let out = args.out.as_ref().unwrap_or(path);
     task.save(out)?;
     print(&task);
     page::write(&report_path(args, out), out, &task, None)?;
     say!("Written: {} in {:.1} s.", out.display(), start.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// The task with the other images that were given, in place of those it had.
+fn beside(args: &Args, model: &Model, task: TaskClassifier) -> anyhow::Result<TaskClassifier> {
+    if args.others.is_empty() {
+        return Ok(task);
+    }
+    let (views, bad) = read_others(&args.others, on_bad(args), model, &Intake::default())?;
+    left_out(&bad.iter().map(ToString::to_string).collect::<Vec<_>>());
+    Ok(task.with_others(model.embed(&views)?)?)
 }
 
 fn report_path(args: &Args, task: &Path) -> PathBuf {
@@ -207,6 +224,9 @@ pub(crate) fn print(task: &TaskClassifier) {
     say!("{} classes, {} examples:", task.classes().len(), task.labels().len());
     for (c, name) in task.classes().iter().enumerate() {
         say!("  {name}  {}", task.labels().iter().filter(|&&label| label == c).count());
+    }
+    if task.others() > 0 {
+        say!("{} other images of the same kind stand beside them.", task.others());
     }
     if let Some(left_out) = &task.calibration().left_out {
         say!(

@@ -1,6 +1,6 @@
 //! A task as one page: its classes with the examples as the network sees them, and how far its answers can be trusted.
 
-use siskin_adapt::{Rules, Support, TaskClassifier};
+use siskin_adapt::{EMBEDDED, Rules, Support, TaskClassifier};
 use siskin_data::shell::quoted;
 use siskin_train::plot::{Block, EpisodePlot, PlotClass, Report, Section, Thumbnail};
 use std::path::Path;
@@ -13,8 +13,7 @@ pub(super) fn write(
     support: Option<(&Support, u32)>,
 ) -> anyhow::Result<()> {
     let mut sections = vec![in_short(task), classes(task, support)?];
-    let command = format!("siskin predict {} IMAGE...\nsiskin serve", quoted(file));
-    sections.push(Section { heading: "Next".into(), blocks: vec![Block::Code(command)] });
+    sections.push(Section { heading: "Next".into(), blocks: vec![Block::Code(next(file, task))] });
     let subtitle = match task.model() {
         Some(model) => format!("{} classes by the model {}", task.classes().len(), model.name),
         None => format!("{} classes of vectors of {} numbers", task.classes().len(), task.width()),
@@ -22,6 +21,21 @@ pub(super) fn write(
     let title = format!("Task {}", file.file_stem().unwrap_or_default().to_string_lossy());
     siskin_train::atomic::write(page, Report { title, subtitle, sections }.html().as_bytes())?;
     Ok(())
+}
+
+/// Commands that go on from here.
+fn next(file: &Path, task: &TaskClassifier) -> String {
+    let predict = format!("siskin predict {}", quoted(file));
+    match task.model() {
+        None => format!("{predict} VECTORS.npy"),
+        // The server has the embedded models without being told.
+        Some(model) if EMBEDDED.iter().any(|(name, _)| *name == model.name) => {
+            format!("{predict} IMAGE...\nsiskin serve")
+        }
+        Some(model) => {
+            format!("{predict} IMAGE...\nsiskin serve --model {}", quoted(Path::new(&model.origin)))
+        }
+    }
 }
 
 fn in_short(task: &TaskClassifier) -> Section {

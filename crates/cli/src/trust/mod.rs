@@ -111,6 +111,7 @@ impl Bench<'_> {
             labels: labels.to_vec(),
             features: features.clone(),
             other_kind: self.model.mismatch(&looks).is_some(),
+            others: None,
         };
         let task = TaskClassifier::adapt_features(self.model, examples, "trust", &std::sync::Arc::default())?;
         let thresholds = task.thresholds(&Rules::default())?;

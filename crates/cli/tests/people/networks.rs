@@ -63,6 +63,8 @@ fn a_network_is_added_and_everything_takes_it() {
     assert_eq!(bytes("v.safetensors"), bytes("w.safetensors"));
 
     ok(&["adapt", "photos", "--model", "tiny"], at);
+    let page = std::fs::read_to_string(at.join("photos.report.html")).unwrap();
+    assert!(page.contains("siskin serve --model tiny"));
     let answers = ok(&["predict", "photos.task", "new", "--format", "jsonl"], at);
     for line in answers.lines() {
         let answer: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -71,6 +73,16 @@ fn a_network_is_added_and_everything_takes_it() {
     }
     assert_eq!(answers.lines().count(), 3);
     assert_eq!(ok(&["--threads", "1", "predict", "photos.task", "new", "--format", "jsonl"], at), answers);
+
+    // Other images say where classes end; no probability changes.
+    let beside = ok(&["adapt", "--others", "photos", "--to", "photos.task"], at);
+    assert!(beside.contains("12 other images of the same kind stand beside them."), "{beside}");
+    assert_eq!(ok(&["predict", "photos.task", "new", "--format", "jsonl"], at), answers);
+    ok(&["adapt", "--remove", "sky", "--to", "photos.task"], at);
+    let few = refused(&["adapt", "--others", "new", "--to", "photos.task"], at);
+    assert!(few.contains("3 other images were given; at least 10"), "{few}");
+    let carded = ["adapt", "photos", "--model", "mini-imagenet-conv4", "--others", "photos"];
+    assert!(refused(&carded, at).contains("of no use to this model"));
 
     let server = Server::start(&["--model", "tiny"], at);
     assert_eq!(server.json("GET", "/v1/models", "", b"").1["models"][0]["name"], "tiny");

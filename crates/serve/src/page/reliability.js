@@ -49,7 +49,7 @@ function showReliability() {
     const words = make("details", {}, make("summary", { textContent: "What the columns mean" }),
       make("dl", {}, ...METRICS.flatMap(([name, , meaning]) => [make("dt", { textContent: name }), make("dd", { textContent: meaning })])));
     return [heading,
-      make("p", { textContent: `Tried on ${t.episodes} tasks of ${t.way} classes it had never seen, with ${plural(t.shot, "example")} of each: it was right in ${exact(t.accuracy.mean)} of its answers. What it says as shown on this page is on average ${gap(t.tuned.ece)} off.` }),
+      make("p", { textContent: `Tried on ${t.episodes.toLocaleString("en")} tasks of ${t.way} classes it had never seen, with ${plural(t.shot, "example")} of each: it was right in ${exact(t.accuracy.mean)} of its answers. What it says as shown on this page is on average ${gap(t.tuned.ece)} off.` }),
       make("div", { className: "plots" }, reliabilityPlot("As shown on this page", t.tuned_bins, t.tuned.ece), reliabilityPlot("Before tuning", t.raw_bins, t.raw.ece)),
       make("div", { className: "scroll" }, make("table", {}, head, row("as shown", t.tuned), row("before tuning", t.raw))), words];
   }));

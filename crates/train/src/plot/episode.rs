@@ -2,7 +2,7 @@
 
 use super::error::PlotError;
 use super::png::data_uri;
-use super::svg::{Anchor, Area, Svg, fit};
+use super::svg::{Anchor, Area, Svg, fit, text_width};
 use super::theme::SERIES;
 
 /// A small picture.
@@ -51,6 +51,8 @@ const QUERY_WIDTH: f64 = 374.0;
 const BAR: f64 = 17.0;
 /// The width of the chart of a class.
 const CLASS: f64 = 152.0;
+/// Room for the name of a class, beside its colour.
+const NAME: f64 = CLASS - 2.0 * EDGE - 18.0;
 /// A support image with its gap, three beside each other.
 const SUPPORT: f64 = 44.0;
 /// Support images shown of each class.
@@ -111,11 +113,7 @@ impl EpisodePlot {
 /// The colour and name of a class above its images.
 fn support(svg: &mut Svg, c: usize, class: &PlotClass, (x, y): (f64, f64)) -> Result<(), PlotError> {
     svg.rect(Area { x, y: y + 2.0, w: 12.0, h: 12.0 }, 3.0, &format!("sk-fill{}", c % SERIES));
-    let mut name = fit(&class.name, 11.0, CLASS - 2.0 * EDGE - 40.0);
-    if class.support.len() > SHOWN {
-        name += &format!(" (+{})", class.support.len() - SHOWN);
-    }
-    svg.text((x + 18.0, y + 12.0), Anchor::Start, "", &name);
+    svg.text((x + 18.0, y + 12.0), Anchor::Start, "", &label(class));
     for (i, image) in class.support.iter().take(SHOWN).enumerate() {
         let (column, row) = ((i % 3) as f64, (i / 3) as f64);
         let side = SUPPORT - 4.0;
@@ -123,6 +121,15 @@ fn support(svg: &mut Svg, c: usize, class: &PlotClass, (x, y): (f64, f64)) -> Re
         picture(svg, image, area)?;
     }
     Ok(())
+}
+
+/// The name of a class, and how many of its images are not shown, as far as there is room.
+fn label(class: &PlotClass) -> String {
+    let more = match class.support.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" (+{more})"),
+    };
+    fit(&class.name, 11.0, NAME - text_width(&more, 11.0)) + &more
 }
 
 /// The picture in the middle of `area`, as large as fits with its own proportions; few pixels stay crisp.
@@ -180,6 +187,17 @@ mod tests {
         let classes = episode(1, 16).classes().unwrap();
         assert!(classes.len() == 2 && classes[0].contains(">a (+2)<"));
         assert!(crate::plot::render_png(&classes[0], 1.0).is_ok());
+    }
+
+    #[test]
+    fn a_long_name_leaves_room_for_what_is_not_shown() {
+        let class = |images| PlotClass {
+            name: "Blue_headed_Vireo_of_the_north".into(),
+            support: vec![thumbnail(16); images],
+        };
+        let long = label(&class(SHOWN + 120));
+        assert!(long.ends_with("… (+120)") && text_width(&long, 11.0) <= NAME, "{long}");
+        assert!(label(&class(1)).ends_with('…'));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn section(folder: &Path) -> Result<Option<Section>> {
         blocks.push(chart("loss", vec![("training loss", smooth)], caption));
         blocks.push(Block::Text("There was no validation (train.validate_every = 0).".into()));
     } else {
-        blocks.push(chart("accuracy", vec![("validation accuracy", accuracies)], String::new()));
+        blocks.push(chart("validation accuracy", vec![("validation accuracy", accuracies)], String::new()));
         blocks.push(chart(
             "loss and NLL",
             vec![("training loss", smooth), ("validation NLL", nlls)],
