@@ -42,8 +42,8 @@ const SOON: Duration = Duration::from_millis(10);
 const SEAT_TRIES: usize = 20;
 /// How long connections are still taken after the server was told to stop: clients that were on their way get an answer.
 const LINGER: Duration = Duration::from_millis(300);
-/// How long those who have begun to connect may take to finish, after nobody else may begin.
-const HANDSHAKE: Duration = Duration::from_millis(100);
+/// How long those who have begun to connect may take to finish, after nobody else may begin: a way around the world and back.
+const HANDSHAKE: Duration = Duration::from_millis(300);
 
 /// Listens on an address.
 pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
