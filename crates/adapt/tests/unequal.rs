@@ -46,7 +46,6 @@ fn many_examples_do_not_pull_the_queries_of_a_class_with_one() {
                 features: Features { values, rows: count + 1, dim: one.dim },
                 other_kind: false,
                 others: None,
-                others: None,
             };
             let stop = std::sync::Arc::default();
             let found = TaskClassifier::adapt_features(&model, examples, "unequal", &stop).unwrap();
