@@ -240,9 +240,7 @@ mod tests {
         let (some, _) = rule(&known(Some(vec![0.1; 30])));
         assert!(some.applies(0.2, 1.0));
         let others = TaskCalibration { others: vec![0.0, 0.05, 0.2, 0.3], ..known(Some(vec![0.1; 30])) };
-        assert!(
-            rule(&others).1.contains("finds about 50 % of strangers that are like the 4 other images")
-        );
+        assert!(rule(&others).1.contains("finds about 50 % of strangers that are like the 4 other images"));
         for (abstain, min_probability) in [(1.0, 0.0), (-0.1, 0.0), (f64::NAN, 0.0), (0.05, 1.1)] {
             let rule = NoneOfThese { abstain, min_probability };
             assert!(rule.threshold(&known(None), &mut Vec::new()).is_err());
