@@ -190,7 +190,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
     def add_others(self, images: Iterable[Any]) -> FewShotClassifier:
         """Puts other images of the same kind beside the classes, at least ten that belong to none of them, in place of those that
-        were there. With a network that was added they say where the classes end: more strangers are found by "none of these". No
+        were there. With a network that was added they say where the classes end: "none of these" may find more strangers. No
         probability changes. Returns the classifier."""
         check_is_fitted(self)
         network, task = self._adapted

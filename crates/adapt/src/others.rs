@@ -206,7 +206,7 @@ mod tests {
                 .map(|d| {
                     f32::from(u8::from(d == axis))
                         + 3.0 * f32::from(u8::from(d == DIM - 1))
-                        + 0.5 * noise(i, d)
+                        + 1.2 * noise(i, d)
                 })
                 .collect();
             let length = raw.iter().map(|v| v * v).sum::<f32>().sqrt();

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CLASS", requires = "to")]
     remove: Vec<String>,
     /// Images of the same kind that belong to none of the classes, at least ten: files or folders, without labels. With an added
-    /// model they say where the classes end, so that "none of these" finds more strangers, and how many. May be given several times
+    /// model they say where the classes end, so that "none of these" may find more strangers, and says how many like them. May be given several times
     #[arg(long, value_name = "PHOTOS", conflicts_with = "label_sets")]
     others: Vec<PathBuf>,
     /// An added model (`siskin model list`), a run folder, an exported model file, or an embedded model by name [default: the

@@ -279,7 +279,12 @@ impl Trainer {
             true => format!(" or after {} minutes, whichever is sooner", train.save_minutes),
             false => String::new(),
         };
-        Some(format!("The first checkpoint is due at episode {episode}{by}."))
+        // Scalars are fitted without episodes.
+        let when = match episode > self.phase.first {
+            true => format!("at episode {episode}"),
+            false => "at the end of this phase".into(),
+        };
+        Some(format!("The first checkpoint is due {when}{by}."))
     }
 
     /// The state of the model: with averaged weights where they are averaged.
