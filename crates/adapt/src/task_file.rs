@@ -136,34 +136,11 @@ impl TaskClassifier {
                 false => "it is a safetensors file, but holds no task".into(),
             })
         })?;
-        let version =
-            serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| bad(e.to_string()))?;
-        let header = match version {
-            Some(4) => unsealed::<TaskCalibration>(json, &tensors, sealed),
-            Some(3) => unsealed(json, &tensors, sealed).map(of_format_3),
-            _ => {
-                let found = version.map_or("unknown".to_owned(), |v| v.to_string());
-                Err(format!(
-                    "its format is {found}, this program reads {VERSION} and 3. Make it again from its examples: siskin adapt \
-                     FOLDER"
-                ))
-            }
-        };
-        let header = header.map_err(bad)?;
+        let header = header(json, &tensors, sealed).map_err(bad)?;
         check(&header.classes, &header.labels)?;
         check_title(&header.title)?;
-        let table = |wanted: &str| -> Result<(usize, usize, Vec<f64>)> {
-            let view = tensors.tensor(wanted).map_err(|e| bad(e.to_string()))?;
-            match (view.dtype(), view.shape()) {
-                (Dtype::F64, &[rows, cols]) => Ok((
-                    rows,
-                    cols,
-                    view.data().as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
-                )),
-                (dtype, shape) => Err(bad(format!("its array `{wanted}` is {dtype:?} {shape:?}"))),
-            }
-        };
+        let table = |wanted: &str| table(&tensors, wanted).map_err(bad);
         let (count, dim, values) = table("features")?;
         if count != header.labels.len() || count != header.names.len() {
             return Err(bad(format!(
@@ -215,6 +192,37 @@ impl TaskClassifier {
             task.others = Some(Others::new(others, task.as_labelled())?);
         }
         Ok(task)
+    }
+}
+
+/// The header of this format or the one before. The error says what is wrong.
+fn header(
+    json: &str,
+    tensors: &SafeTensors<'_>,
+    sealed: bool,
+) -> std::result::Result<Header<TaskCalibration>, String> {
+    let version = serde_json::from_str::<serde_json::Value>(json).ok().and_then(|v| v["version"].as_u64());
+    match version {
+        Some(4) => unsealed::<TaskCalibration>(json, tensors, sealed),
+        Some(3) => unsealed(json, tensors, sealed).map(of_format_3),
+        _ => {
+            let found = version.map_or("unknown".to_owned(), |v| v.to_string());
+            Err(format!(
+                "its format is {found}, this program reads {VERSION} and 3. Make it again from its examples: siskin adapt FOLDER"
+            ))
+        }
+    }
+}
+
+/// Rows, columns and values of an array. The error says what is wrong.
+fn table(tensors: &SafeTensors<'_>, wanted: &str) -> std::result::Result<(usize, usize, Vec<f64>), String> {
+    let view = tensors.tensor(wanted).map_err(|e| e.to_string())?;
+    match (view.dtype(), view.shape()) {
+        (Dtype::F64, &[rows, cols]) => {
+            let values = view.data().as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
+            Ok((rows, cols, values))
+        }
+        (dtype, shape) => Err(format!("its array `{wanted}` is {dtype:?} {shape:?}")),
     }
 }
 
