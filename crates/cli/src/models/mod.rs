@@ -46,8 +46,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Add(args) => add::run(args),
         Command::List(args) => list::run(args),
         Command::Show(args) => {
+            let spec = registry()?.spec(&args.name)?;
             say!("{}", args.name);
-            describe(&registry()?.spec(&args.name)?);
+            describe(&spec);
             Ok(())
         }
         Command::Remove(args) => {

@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// Images, or folders of images; at most 200 are taken
     #[arg(required = true)]
     images: Vec<PathBuf>,
-    /// Try the preprocessing of every preset: the right one finds most neighbours of the same folder
+    /// Try the preprocessing of every preset: one that is far from the right one finds fewer neighbours of the same folder
     #[arg(long)]
     presets: bool,
 }

@@ -24,6 +24,14 @@ pub enum ForeignFault {
         "it has a loop (an operator `Loop` or `Scan`), so nobody knows how long an image takes; networks for images need none"
     )]
     Loops,
+    /// It resizes in a way that is not known.
+    #[error(
+        "it has a cubic `Resize` that {why}, which is not known here; ONNX Runtime may know it: name its library by ORT_DYLIB_PATH"
+    )]
+    Cubic {
+        /// What is not known of it.
+        why: String,
+    },
     /// No input takes an image.
     #[error(
         "none of its inputs takes colour images [N, 3, H, W] or [N, H, W, 3] of 32-bit floats; it has {inputs}"

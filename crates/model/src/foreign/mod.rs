@@ -6,19 +6,23 @@
 //! | What becomes of an image before such a network sees it? | `preprocess.rs` |
 //! | What must be known of it, and what is asked for? | `spec.rs` |
 //! | How is the file read and run? | `network.rs`; by ONNX Runtime: `runtime.rs` |
-//! | Is the file what it should be? | `inspect.rs`, `loops.rs` |
+//! | Is the file what it should be? | `inspect.rs`, `operators.rs`, `protobuf.rs` |
+//! | What does rten not know? | `cubic.rs`, `taken_out.rs` |
 //! | Where are such models kept? | `registry.rs` |
 //! | What can be wrong with it? | `fault.rs` |
 
+mod cubic;
 mod fault;
 mod inspect;
-mod loops;
 mod network;
+mod operators;
 mod preprocess;
+mod protobuf;
 mod registry;
 #[cfg(feature = "ort")]
 mod runtime;
 mod spec;
+mod taken_out;
 
 pub use fault::ForeignFault;
 pub use inspect::{Inspected, inspect};

@@ -1,10 +1,12 @@
 //! An ONNX network, loaded and run by rten, or by ONNX Runtime where its library is named: one image at a time on one thread each, so that the features of an image depend
 //! neither on the other images nor on the number of threads.
 
+use super::cubic::Cubic;
 use super::fault::ForeignFault;
-use super::loops::has_loop;
+use super::operators::{has, has_loop};
 use super::preprocess::Preprocessing;
 use super::spec::{ForeignSpec, Layout, Pool};
+use super::taken_out::{TakenOut, Trouble, is_cubic, taken_out};
 use rten::{DataType, Dimension, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueType};
 use rten_tensor::{AsView as _, Layout as _, NdTensor, Tensor};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,9 +44,17 @@ impl std::fmt::Display for Port {
 /// A loaded ONNX file.
 pub struct Graph(Engine);
 
+/// What rten runs, and what it does not know.
+struct Rten {
+    model: rten::Model,
+    cubics: Vec<Cubic>,
+    /// Outputs that were added for them, behind all others.
+    added: usize,
+}
+
 /// What runs it.
 enum Engine {
-    Rten(Box<rten::Model>),
+    Rten(Box<Rten>),
     #[cfg(feature = "ort")]
     Runtime(super::runtime::Runtime),
 }
@@ -66,9 +76,19 @@ impl Graph {
         if super::runtime::wanted() {
             return super::runtime::Runtime::load(bytes).map(|runtime| Graph(Engine::Runtime(runtime)));
         }
-        let load = || ModelOptions::with_all_ops().prepack_weights(true).load(bytes);
+        let found = match taken_out(&bytes) {
+            Ok(Some(found)) => found,
+            // What cannot be read is said by rten.
+            Ok(None) | Err(Trouble::Unreadable) => TakenOut { file: bytes, cubics: vec![], outputs: 0 },
+            Err(Trouble::Setting(why)) => return Err(ForeignFault::Cubic { why }),
+        };
+        let TakenOut { file, cubics, outputs: added } = found;
+        if has(&file, is_cubic) == Ok(true) {
+            return Err(ForeignFault::Cubic { why: "lies within a branch or a function".into() });
+        }
+        let load = || ModelOptions::with_all_ops().prepack_weights(true).load(file);
         match catch_unwind(AssertUnwindSafe(load)) {
-            Ok(Ok(model)) => Ok(Graph(Engine::Rten(Box::new(model)))),
+            Ok(Ok(model)) => Ok(Graph(Engine::Rten(Box::new(Rten { model, cubics, added })))),
             Ok(Err(e)) => Err(ForeignFault::Load { why: one_line(&e.to_string()) }),
             Err(_) => Err(ForeignFault::Load { why: "its parts contradict each other".into() }),
         }
@@ -77,7 +97,10 @@ impl Graph {
     /// Its inputs.
     pub fn inputs(&self) -> Vec<Port> {
         match &self.0 {
-            Engine::Rten(model) => model.input_ids().iter().map(|&id| port(model, id)).collect(),
+            Engine::Rten(rten) => {
+                let inputs = rten.model.input_ids().iter().map(|&id| port(&rten.model, id));
+                inputs.filter(|port| rten.cubics.iter().all(|cubic| cubic.output != port.name)).collect()
+            }
             #[cfg(feature = "ort")]
             Engine::Runtime(runtime) => runtime.inputs(),
         }
@@ -86,7 +109,11 @@ impl Graph {
     /// Its outputs.
     pub fn outputs(&self) -> Vec<Port> {
         match &self.0 {
-            Engine::Rten(model) => model.output_ids().iter().map(|&id| port(model, id)).collect(),
+            Engine::Rten(rten) => {
+                let all = rten.model.output_ids();
+                let own = &all[..all.len().saturating_sub(rten.added)];
+                own.iter().map(|&id| port(&rten.model, id)).collect()
+            }
             #[cfg(feature = "ort")]
             Engine::Runtime(runtime) => runtime.outputs(),
         }
@@ -95,7 +122,7 @@ impl Graph {
     /// Whether a value of this name can be asked for: an output, or with rten a value inside.
     pub fn knows(&self, name: &str) -> bool {
         match &self.0 {
-            Engine::Rten(model) => model.find_node(name).is_some(),
+            Engine::Rten(rten) => rten.model.find_node(name).is_some(),
             #[cfg(feature = "ort")]
             Engine::Runtime(runtime) => runtime.outputs().iter().any(|port| port.name == name),
         }
@@ -108,25 +135,65 @@ impl Graph {
         x: NdTensor<f32, 4>,
         pool: &Arc<ThreadPool>,
     ) -> Result<Tensor<f32>, ForeignFault> {
-        let model = match &self.0 {
-            Engine::Rten(model) => model,
+        let rten = match &self.0 {
+            Engine::Rten(rten) => rten,
             #[cfg(feature = "ort")]
             Engine::Runtime(runtime) => return runtime.run((input, output), &x),
         };
-        let node =
-            |name: &str| model.node_id(name).map_err(|e| ForeignFault::Run { why: one_line(&e.to_string()) });
-        let (input, wanted) = (node(input)?, node(output)?);
-        let mut options = RunOptions::default();
-        options.thread_pool = Some(pool.clone());
-        let run = || model.run(vec![(input, x.into())], &[wanted], Some(options));
-        let mut values = match catch_unwind(AssertUnwindSafe(run)) {
-            Ok(Ok(values)) => values,
-            Ok(Err(e)) => return Err(ForeignFault::Run { why: one_line(&e.to_string()) }),
-            Err(_) => return Err(ForeignFault::Run { why: "rten gave up in an unforeseen way".into() }),
-        };
-        match values.pop() {
+        let mut known = vec![(rten.node(input)?, Value::from(x))];
+        for cubic in &rten.cubics {
+            let given = rten.cubic(cubic, &known, pool)?;
+            known.push((rten.node(&cubic.output)?, given.into()));
+        }
+        match rten.values(&[output], &known, pool)?.pop() {
             Some(Value::FloatTensor(tensor)) => Ok(tensor),
             _ => Err(ForeignFault::OutputType { output: output.into() }),
+        }
+    }
+}
+
+impl Rten {
+    fn node(&self, name: &str) -> Result<NodeId, ForeignFault> {
+        self.model.node_id(name).map_err(|e| ForeignFault::Run { why: one_line(&e.to_string()) })
+    }
+
+    /// Values of these names, computed from those that are known.
+    fn values(
+        &self,
+        names: &[&str],
+        known: &[(NodeId, Value)],
+        pool: &Arc<ThreadPool>,
+    ) -> Result<Vec<Value>, ForeignFault> {
+        let wanted = names.iter().map(|name| self.node(name)).collect::<Result<Vec<_>, _>>()?;
+        let mut options = RunOptions::default();
+        options.thread_pool = Some(pool.clone());
+        let known = known.iter().map(|(id, value)| (*id, value.as_view().into())).collect();
+        match catch_unwind(AssertUnwindSafe(|| self.model.run(known, &wanted, Some(options)))) {
+            Ok(Ok(values)) => Ok(values),
+            Ok(Err(e)) => Err(ForeignFault::Run { why: one_line(&e.to_string()) }),
+            Err(_) => Err(ForeignFault::Run { why: "rten gave up in an unforeseen way".into() }),
+        }
+    }
+
+    fn cubic(
+        &self,
+        cubic: &Cubic,
+        known: &[(NodeId, Value)],
+        pool: &Arc<ThreadPool>,
+    ) -> Result<Tensor<f32>, ForeignFault> {
+        let [data, by] = cubic.takes().map(|(name, _)| name);
+        let fault = |why: String| ForeignFault::Run { why };
+        let types = || fault("a cubic Resize of numbers that are no 32-bit floats".into());
+        let [data, by] =
+            <[Value; 2]>::try_from(self.values(&[data, by], known, pool)?).map_err(|_| types())?;
+        let by: Vec<f64> = match &by {
+            Value::FloatTensor(scales) => scales.iter().map(|&scale| f64::from(scale)).collect(),
+            Value::Int32Tensor(sizes) => sizes.iter().map(|&size| f64::from(size)).collect(),
+            _ => return Err(types()),
+        };
+        match &data {
+            Value::FloatTensor(data) => cubic.resized(data, &by).map_err(fault),
+            _ => Err(types()),
         }
     }
 }

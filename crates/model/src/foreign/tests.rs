@@ -1,6 +1,6 @@
 //! Foreign networks on small files that are made here.
 
-use super::tiny::{conv, file, floats, network, node, value, wholes};
+use super::tiny::{conv, file, float, floats, network, node, number, text, value, wholes};
 use super::*;
 use crate::{Model, View};
 use siskin_data::Image;
@@ -170,4 +170,94 @@ fn features_have_the_same_bits_alone_together_and_on_any_number_of_threads() {
     assert!(model.card().is_err() && model.to_bytes().is_err());
     let other = Model::open(crate::EMBEDDED[0].0).unwrap();
     assert!(other.embed(&views).unwrap_err().to_string().contains("prepared for another model"));
+}
+
+/// A network that resizes its input of 8 x 8 pixels by a cubic `Resize`, with these attributes and to scales or sizes.
+fn resizing(attributes: &[Vec<u8>], scales: Option<&[f32]>, sizes: &[i64]) -> Vec<u8> {
+    let (inputs, by) = match scales {
+        Some(scales) => (&["x", "", "by"][..], floats("by", &[4], scales)),
+        None => (&["x", "", "", "by"][..], wholes("by", sizes)),
+    };
+    let resize = [node("Resize", inputs, "r", &[]), text("mode", "cubic"), attributes.concat()].concat();
+    let input = value("x", &[Some(1), Some(3), Some(8), Some(8)]);
+    file(&[resize, node("Flatten", &["r"], "y", &[])], &[by], &[input], &[value("y", &[Some(1), None])])
+}
+
+/// What becomes of the red of a photo whose pixels are the squares of 0 to 63, modulo 251.
+fn red(network: Vec<u8>) -> Vec<f32> {
+    let wishes = Wishes { mean: Some([0.0; 3]), std: Some([1.0; 3]), ..Wishes::default() };
+    let found = tried(network.clone(), &wishes).unwrap();
+    assert_eq!((found.inputs.len(), found.outputs.len()), (1, 1), "what is taken out is not seen outside");
+    let pixels: Vec<u8> = (0..64u32).flat_map(|i| [(i * i % 251) as u8, 0, 0]).collect();
+    let network = ForeignNetwork::load(found.spec, network).unwrap();
+    let features = network.features(&[&pixels], &AtomicBool::new(false)).unwrap().unwrap();
+    features[..features.len() / 3].to_vec()
+}
+
+#[test]
+fn a_cubic_resize_gives_what_onnx_runtime_gives() {
+    // What ONNX Runtime 1.31.1 gives for the same operators.
+    let coordinates = |name: &str| text("coordinate_transformation_mode", name);
+    let cases: [(Vec<u8>, &[f32]); 5] = [
+        (
+            resizing(&[], None, &[1, 3, 10, 2]),
+            &[
+                -0.012631, 0.081926, 0.272281, 0.525198, 0.282966, 0.91631, 0.308356, 0.80368, 0.594119,
+                0.453416, 0.481896, 0.69573, 0.326296, 0.283841, 0.605404, 0.208678, 0.845051, 0.46901,
+                0.650308, 0.569201,
+            ],
+        ),
+        (
+            resizing(&[coordinates("pytorch_half_pixel")], None, &[1, 3, 1, 11]),
+            &[
+                -0.000299, 0.0011, 0.006853, 0.016709, 0.028866, 0.047549, 0.071424, 0.095484, 0.124473,
+                0.166093, 0.196046,
+            ],
+        ),
+        (
+            resizing(&[coordinates("asymmetric")], Some(&[1.0, 1.0, 0.4, 0.6]), &[]),
+            &[
+                0.0, 0.010022, 0.044154, 0.098039, 0.153064, 0.418714, 0.570965, 0.54326, 0.368627, 0.215468,
+                0.540523, 0.066667,
+            ],
+        ),
+        (
+            resizing(&[coordinates("align_corners"), float("cubic_coeff_a", -0.5)], None, &[1, 3, 5, 3]),
+            &[
+                0.0, 0.048039, 0.192157, 0.053462, 0.52042, 0.229871, 0.183088, 0.503753, 0.436029, 0.342739,
+                0.589685, 0.672212, 0.486275, 0.595098, 0.8,
+            ],
+        ),
+        (
+            resizing(&[number("exclude_outside", 1)], None, &[1, 3, 2, 9]),
+            &[
+                0.129645, 0.206957, 0.302065, 0.392424, 0.556556, 0.727348, 0.861855, 0.873854, 0.475202,
+                0.257144, 0.576082, 0.557467, 0.277195, 0.59658, 0.552968, 0.074432, 0.539654, 0.414035,
+            ],
+        ),
+    ];
+    for (network, wanted) in cases {
+        let found = red(network);
+        assert_eq!(found.len(), wanted.len());
+        assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 2e-6), "{found:?}\n{wanted:?}");
+    }
+}
+
+#[test]
+fn a_cubic_resize_that_is_not_known_is_refused() {
+    let refused =
+        |attributes: &[Vec<u8>]| refusal(resizing(attributes, None, &[1, 3, 2, 2]), &Wishes::default());
+    let antialias = refused(&[number("antialias", 1)]);
+    assert!(
+        antialias.contains("a cubic `Resize` that has antialias = 1") && antialias.contains("ORT_DYLIB_PATH"),
+        "{antialias}"
+    );
+    assert!(
+        refused(&[text("coordinate_transformation_mode", "tf_crop_and_resize")])
+            .contains("tf_crop_and_resize")
+    );
+    let many = refusal(resizing(&[], None, &[1, 3, 2]), &Wishes::default());
+    assert!(many.contains("4 axes has 3 scales or sizes"), "{many}");
+    let huge = refusal(resizing(&[], None, &[1, 3, 1 << 20, 1 << 20]), &Wishes::default());
+    assert!(huge.contains("a cubic Resize of 8 to 1048576"), "{huge}");
 }

@@ -63,6 +63,22 @@ pub fn node(op: &str, inputs: &[&str], output: &str, ints: &[(&str, &[u64])]) ->
     out
 }
 
+/// An attribute of a node that is a text, to be put behind it.
+pub fn text(name: &str, text: &str) -> Vec<u8> {
+    field(5, &[field(1, name.as_bytes()), field(4, text.as_bytes()), whole(20, 3)].concat())
+}
+
+/// The same of a whole number.
+pub fn number(name: &str, number: u64) -> Vec<u8> {
+    field(5, &[field(1, name.as_bytes()), whole(3, number), whole(20, 2)].concat())
+}
+
+/// The same of a number.
+pub fn float(name: &str, number: f32) -> Vec<u8> {
+    let four = [varint(2 << 3 | 5), number.to_le_bytes().to_vec()].concat();
+    field(5, &[field(1, name.as_bytes()), four, whole(20, 1)].concat())
+}
+
 /// A convolution. Every attribute is written, as exporters do: rten takes no default for them.
 pub fn conv(inputs: &[&str], output: &str, stride: u64, pad: u64) -> Vec<u8> {
     let (strides, pads) = ([stride; 2], [pad; 4]);
