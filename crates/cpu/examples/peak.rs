@@ -1,20 +1,22 @@
 //! The FMA peak of one core, and how near to it each pass of each block of Conv4 comes:
-//! `cargo run --release -p siskin-cpu --example peak -- [images] [repeats]`. One thread; CPU time, the least of all
-//! repeats, since other programs can only add to it.
+//! `cargo run --release -p siskin-cpu --example peak -- [images] [repeats] [precision]`. One thread; CPU time, the least of
+//! all repeats, since other programs can only add to it.
 
 use siskin_cpu::{
-    Activations, Block, BlockGrads, BlockParams, BlockPass, BlockSpec, Isa, RunningStats, Workspace,
-    multiply_adds, time,
+    Activations, Block, BlockGrads, BlockParams, BlockPass, BlockSpec, Isa, Precision, RunningStats,
+    Workspace, multiply_adds, time,
 };
 
 fn main() {
-    let mut numbers = std::env::args().skip(1).map(|a| a.parse::<usize>().expect("a whole number"));
-    let (images, repeats) = (numbers.next().unwrap_or(85), numbers.next().unwrap_or(5));
+    let mut words = std::env::args().skip(1);
+    let mut number = |or| words.next().map_or(or, |a| a.parse::<usize>().expect("a whole number"));
+    let (images, repeats) = (number(85), number(5));
+    let precision = words.next().map_or(Precision::F32, |a| a.parse().expect("a precision"));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
-    pool.install(|| run(images, repeats));
+    pool.install(|| run(images, repeats, precision));
 }
 
-fn run(images: usize, repeats: usize) {
+fn run(images: usize, repeats: usize, precision: Precision) {
     let isa = Isa::detect();
     let peak = (0..3 * repeats).fold(0.0_f64, |best, _| {
         let ((flops, _), seconds) = time(|| multiply_adds(isa, 20_000_000));
@@ -35,7 +37,7 @@ fn run(images: usize, repeats: usize) {
         let made = |side: usize| (images * 2 * c_in * 64) as f64 * 1e-9 * at_points(side);
         let made = if c_in < 16 { [definition; 3] } else { [made(side & !1), made(side), made(side)] };
         let passes = if c_in < 16 { [1.0, 1.0, 1.0] } else { [1.0, 1.0, 2.0] };
-        let seconds = measure(c_in, side, images, repeats);
+        let seconds = measure(precision, c_in, side, images, repeats);
         let names = ["eval", "forward", "backward"];
         for (((name, products), made), seconds) in names.iter().zip(passes).zip(made).zip(seconds) {
             println!(
@@ -50,8 +52,9 @@ fn run(images: usize, repeats: usize) {
 }
 
 /// Least seconds of evaluation, forward and backward pass of one block.
-fn measure(c_in: usize, side: usize, n: usize, repeats: usize) -> [f64; 3] {
-    let block = Block::new(BlockSpec { c_in, c_out: 64, padding: 1, pool: true }).expect("a valid block");
+fn measure(precision: Precision, c_in: usize, side: usize, n: usize, repeats: usize) -> [f64; 3] {
+    let block = Block::new(BlockSpec { c_in, c_out: 64, padding: 1, pool: true });
+    let block = block.and_then(|block| block.at(precision)).expect("a valid block");
     let wave = |n: usize| -> Vec<f32> { (0..n).map(|i| (i as f32 * 0.37).sin()).collect() };
     let (weight, ones, zeros) = (wave(c_in * 64 * 9), vec![1.0; 64], vec![0.0; 64]);
     let params = BlockParams { weight: &weight, bias: &zeros, gamma: &ones, beta: &zeros };

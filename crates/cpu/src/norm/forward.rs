@@ -1,7 +1,7 @@
 //! From the convolution's output to the block's: statistics, peaks, scale, shift and rectifier.
 #![allow(unsafe_code)]
 
-use crate::frame::{Frame, GROUP};
+use crate::frame::Frame;
 use crate::simd::{Kernel, Vector};
 
 /// Of one image: mean and sum of squared deviations of each channel (`stats`: `[2, lanes]`), and the peaks. Of a strip of
@@ -32,8 +32,15 @@ impl Kernel for Summarise<'_> {
         for y in (0..z_frame.h).step_by(2) {
             let rows = 2.min(z_frame.h - y);
             if let Some(stats) = &mut stats {
-                for c in (0..z_frame.lanes).step_by(GROUP) {
-                    merge_rows::<V>(z, &z_frame, y, rows, top, c, stats);
+                let rows = Rows { z, frame: z_frame, first: y, count: rows, above: top + y };
+                let mut c = 0;
+                while c + 4 * V::LANES <= z_frame.lanes {
+                    rows.merge::<V, 4>(c, stats);
+                    c += 4 * V::LANES;
+                }
+                while c < z_frame.lanes {
+                    rows.merge::<V, 1>(c, stats);
+                    c += V::LANES;
                 }
             }
             if let Some((peaks, frame)) = &mut peaks
@@ -45,61 +52,76 @@ impl Kernel for Summarise<'_> {
     }
 }
 
-/// Mean and squared deviations of `rows` rows from row y, one group of channels (a cache line of each pixel), merged into
-/// those of the rows above by Chan's rule: no difference of large sums.
-#[inline(always)]
-#[expect(
-    clippy::too_many_arguments,
-    reason = "an inner kernel: slices and strides as the formula names them"
-)]
-fn merge_rows<V: Vector>(
-    z: &[f32],
-    frame: &Frame,
-    y: usize,
-    rows: usize,
-    top: usize,
-    c: usize,
-    stats: &mut [f32],
-) {
-    let vectors = GROUP / V::LANES;
-    let count = (rows * frame.w) as f32;
-    let before = ((top + y) * frame.w) as f32;
-    // Two sums for even and odd pixels: twice as many additions in flight. A group has at most two vectors.
-    let mut sum = [[V::splat(0.0); 2]; 2];
-    let mut mean = [V::splat(0.0); 2];
-    let mut squares = [[V::splat(0.0); 2]; 2];
-    // SAFETY: pixels of the image and lanes c..c+GROUP of `[2, lanes]` statistics; lengths asserted by the caller.
-    unsafe {
-        let z = z.as_ptr().add(c);
-        for r in 0..rows {
-            let row = z.add(frame.at(y + r, 0));
-            for x in 0..frame.w {
-                for v in 0..vectors {
-                    sum[v][x & 1] = sum[v][x & 1].add(V::load(row.add(x * frame.lanes + v * V::LANES)));
+/// One or two rows of an image of which statistics are made.
+struct Rows<'a> {
+    z: &'a [f32],
+    frame: Frame,
+    first: usize,
+    count: usize,
+    /// Rows of the image that are in the statistics already.
+    above: usize,
+}
+
+impl Rows<'_> {
+    /// Mean and squared deviations of N vectors of channels from channel c, merged into those of the rows above by Chan's rule: no
+    /// difference of large sums.
+    #[inline(always)]
+    fn merge<V: Vector, const N: usize>(&self, c: usize, stats: &mut [f32]) {
+        let count = (self.count * self.frame.w) as f32;
+        let before = (self.above * self.frame.w) as f32;
+        let zero = V::splat(0.0);
+        let sum = self.fold::<V, N>(c, [zero; N], |value, _, sum| sum.add(value));
+        let mut mean = [zero; N];
+        for v in 0..N {
+            mean[v] = sum[v].mul(V::splat(1.0 / count));
+        }
+        let squares = self.fold::<V, N>(c, mean, |value, mean, sum| {
+            let d = value.sub(mean);
+            d.fma(d, sum)
+        });
+        for v in 0..N {
+            // SAFETY: lanes c..c + N vectors of `[2, lanes]` statistics; lengths asserted by the caller.
+            unsafe {
+                let means = stats.as_mut_ptr().add(c + v * V::LANES);
+                let deviations = means.add(self.frame.lanes);
+                let step = mean[v].sub(V::load(means));
+                let share = V::splat(count / (before + count));
+                V::load(means).add(step.mul(share)).store(means);
+                let between = step.mul(step).mul(share).mul(V::splat(before));
+                V::load(deviations).add(squares[v]).add(between).store(deviations);
+            }
+        }
+    }
+
+    /// A sum over the pixels, each entered by `add(value, at, sum)`. Even and odd columns are summed apart: twice as many
+    /// additions in flight.
+    #[inline(always)]
+    fn fold<V: Vector, const N: usize>(&self, c: usize, at: [V; N], add: impl Fn(V, V, V) -> V) -> [V; N] {
+        let (lanes, w) = (self.frame.lanes, self.frame.w);
+        let (mut even, mut odd) = ([V::splat(0.0); N], [V::splat(0.0); N]);
+        for r in 0..self.count {
+            // SAFETY: pixels of the image and channels c..c + N vectors of each; lengths asserted by the caller.
+            unsafe {
+                let row = self.z.as_ptr().add(self.frame.at(self.first + r, 0) + c);
+                for x in (0..w - w % 2).step_by(2) {
+                    let (left, right) = (row.add(x * lanes), row.add((x + 1) * lanes));
+                    for v in 0..N {
+                        even[v] = add(V::load(left.add(v * V::LANES)), at[v], even[v]);
+                        odd[v] = add(V::load(right.add(v * V::LANES)), at[v], odd[v]);
+                    }
+                }
+                if w % 2 == 1 {
+                    let last = row.add((w - 1) * lanes);
+                    for v in 0..N {
+                        even[v] = add(V::load(last.add(v * V::LANES)), at[v], even[v]);
+                    }
                 }
             }
         }
-        for v in 0..vectors {
-            mean[v] = sum[v][0].add(sum[v][1]).mul(V::splat(1.0 / count));
+        for v in 0..N {
+            even[v] = even[v].add(odd[v]);
         }
-        for r in 0..rows {
-            let row = z.add(frame.at(y + r, 0));
-            for x in 0..frame.w {
-                for v in 0..vectors {
-                    let d = V::load(row.add(x * frame.lanes + v * V::LANES)).sub(mean[v]);
-                    squares[v][x & 1] = d.fma(d, squares[v][x & 1]);
-                }
-            }
-        }
-        for v in 0..vectors {
-            let means = stats.as_mut_ptr().add(c + v * V::LANES);
-            let deviations = means.add(frame.lanes);
-            let step = mean[v].sub(V::load(means));
-            let share = V::splat(count / (before + count));
-            V::load(means).add(step.mul(share)).store(means);
-            let between = step.mul(step).mul(share).mul(V::splat(before));
-            V::load(deviations).add(squares[v][0].add(squares[v][1])).add(between).store(deviations);
-        }
+        even
     }
 }
 

@@ -54,6 +54,17 @@ pub(crate) fn logdet_of_factor(l: &Mat<f64>) -> f64 {
 /// `log det(I + A)` from the diagonal of a semi-definite `A` and the factor `L L' = I + A`:
 /// `sum_j log(1 + d_j)`, `d_j = A_jj - sum_{k<j} L_jk^2`. A small `A` keeps its digits, which `log L_jj` near 0 would lose.
 pub(crate) fn logdet_of_one_plus(diagonal: &[f64], l: &Mat<f64>) -> f64 {
+    // No pivot of a positive A is below 1: what falls below is rounding.
+    logdet_by_pivots(diagonal, l, |j, d| if diagonal[j] > 0.0 { d.max(0.0) } else { d })
+}
+
+/// The same for an `A` of either sign: any of its pivots may lie below 1.
+pub(crate) fn logdet_of_one_plus_signed(diagonal: &[f64], l: &Mat<f64>) -> f64 {
+    logdet_by_pivots(diagonal, l, |_, d| d)
+}
+
+/// `sum_j log(1 + d_j)` with `d_j = known(j, A_jj - sum_{k<j} L_jk^2)`.
+fn logdet_by_pivots(diagonal: &[f64], l: &Mat<f64>, known: impl Fn(usize, f64) -> f64) -> f64 {
     let n = diagonal.len();
     let mut d = diagonal.to_vec();
     for k in 0..n {
@@ -61,12 +72,11 @@ pub(crate) fn logdet_of_one_plus(diagonal: &[f64], l: &Mat<f64>) -> f64 {
             *d -= l * l;
         }
     }
-    let pivot = |j: usize| {
-        // No pivot of a positive A is below 1: what falls below is rounding.
-        let d = if diagonal[j] > 0.0 { d[j].max(0.0) } else { d[j] };
+    let log_pivot = |j: usize| {
+        let d = known(j, d[j]);
         if d.abs() < 0.5 { d.ln_1p() } else { 2.0 * l[(j, j)].ln() }
     };
-    (0..n).map(pivot).sum()
+    (0..n).map(log_pivot).sum()
 }
 
 /// `L^{-1}` of a lower triangular matrix, zeros above.
@@ -161,6 +171,16 @@ pub(crate) fn tmul_vec(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
 /// `x'y`.
 pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(a, b)| a * b).sum()
+}
+
+/// `x'x`, in eight sums side by side.
+pub(crate) fn squared_length(x: &[f64]) -> f64 {
+    let (eights, rest) = x.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for eight in eights {
+        sums.iter_mut().zip(eight).for_each(|(sum, x)| *sum += x * x);
+    }
+    sums.iter().sum::<f64>() + dot(rest, rest)
 }
 
 /// `<A, B> = sum_ij A_ij B_ij`.

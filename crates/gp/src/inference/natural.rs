@@ -4,12 +4,13 @@
 //! `w <- w + e (w~ - w)`, `b <- b + e (b~ - b)` with `w~ = -2 d ell/dv`, `b~ = d ell/dmu + w~ mu`; at the optimum they stand still.
 //! Between natural-gradient steps an extrapolation of the last ones (`History`) is tried first, and taken if the bound allows.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use faer::Mat;
 
 use super::go_on;
-use crate::gaussian::{Digits, History, SignedBlock, Sites, squared_move};
+use crate::gaussian::{Digits, History, Moments, Root, SignedBlock, Sites, squared_move};
 use crate::linalg::sum_any_order;
 use crate::parallel::{MANY_POINTS, over_ranges};
 use crate::quadrature::{
@@ -77,6 +78,8 @@ impl Natural {
 #[derive(Clone, Copy)]
 struct Ascent<'a> {
     digits: Digits,
+    /// A factor of each class's kernel matrix, where all have a low rank.
+    roots: Option<&'a [Arc<Root>]>,
     /// It rests when a further step would gain less than this, in nats; 0: never.
     rest: f64,
     /// Set from another thread, it ends the ascent with [`Error::Cancelled`].
@@ -127,18 +130,17 @@ struct State {
 impl State {
     fn new(task: &Standard<'_>, how: &Ascent<'_>, sites: Sites, resolution: Resolution) -> Result<Self> {
         let (n, classes) = (task.points(), task.classes());
-        let block = |c: usize| {
-            go_on(how.cancelled)?;
-            let (w, b) = (sites.w.col_as_slice(c), sites.b.col_as_slice(c));
-            SignedBlock::to(how.digits, &task.k[c], w, b, task.a.col_as_slice(c))
+        let (moments, blocks) = match how.roots {
+            Some(roots) => (moments(task, how, roots, &sites)?, Vec::new()),
+            None => {
+                let blocks = blocks(task, how, &sites)?;
+                (blocks.iter().map(Moments::of).collect(), blocks)
+            }
         };
-        let least = if n < MANY_POINTS { classes } else { 1 };
-        let blocks = over_ranges(classes, least, |range| range.map(block).collect::<Vec<_>>());
-        let blocks = blocks.into_iter().flatten().collect::<Result<Vec<_>>>()?;
-        let mu = Mat::from_fn(n, classes, |i, c| blocks[c].mu[i]);
-        let v = Mat::from_fn(n, classes, |i, c| blocks[c].v[i].max(0.0));
+        let mu = Mat::from_fn(n, classes, |i, c| moments[c].mu[i]);
+        let v = Mat::from_fn(n, classes, |i, c| moments[c].v[i].max(0.0));
         let fit = how.likelihood(task, (&mu, &v), resolution)?;
-        let kl = sum_any_order(&mut blocks.iter().map(|block| block.kl).collect::<Vec<_>>());
+        let kl = sum_any_order(&mut moments.iter().map(|class| class.kl).collect::<Vec<_>>());
         let bound = fit.value - kl;
         Ok(State { sites, blocks, mu, v, kl, bound, fit, resolution })
     }
@@ -194,6 +196,52 @@ impl State {
     }
 }
 
+/// What `f` gives for each class, side by side where there are many points.
+fn over_classes<T: Send>(
+    task: &Standard<'_>,
+    how: &Ascent<'_>,
+    f: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let classes = task.classes();
+    let least = if task.points() < MANY_POINTS { classes } else { 1 };
+    let of_class = |c: usize| go_on(how.cancelled).and_then(|()| f(c));
+    let parts = over_ranges(classes, least, |range| range.map(of_class).collect::<Vec<_>>());
+    parts.into_iter().flatten().collect()
+}
+
+/// q(F) with these sites, a block for each class.
+fn blocks(task: &Standard<'_>, how: &Ascent<'_>, sites: &Sites) -> Result<Vec<SignedBlock>> {
+    over_classes(task, how, |c| {
+        let (w, b) = (sites.w.col_as_slice(c), sites.b.col_as_slice(c));
+        SignedBlock::to(how.digits, &task.k[c], w, b, task.a.col_as_slice(c))
+    })
+}
+
+/// The marginals of q(F) with these sites from the factors of the kernel matrices.
+fn moments(
+    task: &Standard<'_>,
+    how: &Ascent<'_>,
+    roots: &[Arc<Root>],
+    sites: &Sites,
+) -> Result<Vec<Moments>> {
+    over_classes(task, how, |c| {
+        roots[c].moments(sites.w.col_as_slice(c), sites.b.col_as_slice(c), task.a.col_as_slice(c))
+    })
+}
+
+/// The factor of each class's kernel matrix, made once for classes that share theirs; none unless all have a low rank.
+fn roots(task: &Standard<'_>) -> Option<Vec<Arc<Root>>> {
+    let mut roots: Vec<Arc<Root>> = Vec::new();
+    for (c, k) in task.k.iter().enumerate() {
+        let shared = (0..c).find(|&other| task.k[other] == *k);
+        roots.push(match shared {
+            Some(other) => Arc::clone(&roots[other]),
+            None => Arc::new(Root::of(k)?),
+        });
+    }
+    Some(roots)
+}
+
 /// `w~ = -2 d ell/dv`, `b~ = d ell/dmu + w~ mu` for means `mu` [N, C] and the likelihood term there.
 fn target(fit: &ExpectedLogLik, mu: &Mat<f64>) -> Sites {
     let w = &fit.dv * faer::Scale(-2.0);
@@ -226,7 +274,26 @@ pub(crate) fn natural_from(
     cancelled: &AtomicBool,
 ) -> Result<Natural> {
     let (rest, evaluations) = (options.gain * task.points() as f64, AtomicUsize::new(0));
-    let how = &Ascent { digits: options.digits, rest, cancelled, evaluations: &evaluations };
+    // A factor costs about as much as a step, and is tried where matrices are small.
+    let roots = if task.points() < LARGE { roots(task) } else { None };
+    let plain = Ascent { digits: options.digits, roots: None, rest, cancelled, evaluations: &evaluations };
+    if let Some(roots) = roots.as_deref() {
+        match climb(task, options, start.clone(), &Ascent { roots: Some(roots), ..plain }) {
+            // By rounding, a Gaussian of the factors may be none of the kernel matrices.
+            Err(Error::NotPositiveDefinite { .. }) => {}
+            other => return other,
+        }
+    }
+    climb(task, options, start, &plain)
+}
+
+/// The ascent.
+fn climb(
+    task: &Standard<'_>,
+    options: NaturalOptions,
+    start: Option<Sites>,
+    how: &Ascent<'_>,
+) -> Result<Natural> {
     let mut state = State::first(task, how, start, Resolution::Fast)?;
     let mut bounds = vec![state.bound];
     let mut halvings = 0;
@@ -262,12 +329,16 @@ pub(crate) fn natural_from(
     }
     refine(task, how, &mut state, options.resolution, &mut bounds)?;
     if state.blocks.is_empty() {
-        // No step was taken, or the last one was tried in vain.
-        state = State::new(task, how, state.sites, options.resolution)?;
+        // No step was taken, or the last one was tried in vain, or steps needed no blocks.
+        state.blocks = blocks(task, how, &state.sites)?;
+        state.kl = sum_any_order(&mut state.blocks.iter().map(|block| block.kl).collect::<Vec<_>>());
+        state.bound = state.fit.value - state.kl;
+        bounds.pop();
+        bounds.push(state.bound);
     }
     let residual = state.sites.distance(&state.target());
     let converged = residual <= options.tolerance || state.rests(&state.target(), how);
-    let evaluations = evaluations.into_inner();
+    let evaluations = how.evaluations.load(Ordering::Relaxed);
     Ok(Natural { blocks: state.blocks, b: state.sites.b, bounds, residual, converged, halvings, evaluations })
 }
 
@@ -368,6 +439,36 @@ mod tests {
                 let other = collapsed.trace[19];
                 prop_assert!(fit.bound() >= other - 1e-8 * (1.0 + other.abs()), "{} {other}", fit.bound());
             }
+        }
+    }
+
+    /// Kernel matrices of low rank, with factors and without: the same optimum by about as many integrals, also from prior
+    /// means and temperatures that lead through sites of both signs.
+    #[test]
+    fn factors_of_the_kernel_matrices_change_the_work_and_not_the_answer() {
+        for (tau, a, seed) in [(0.2, 0.0, 3), (0.2, -4.0, 4), (1.0, 0.0, 5)] {
+            let task = ranked_task(60, 8, 20, tau, a, seed);
+            let (standard, never) = (task.standardise(), AtomicBool::new(false));
+            let options = NaturalOptions { max_steps: 200, ..Default::default() };
+            let climbed = |roots: Option<&[Arc<Root>]>| {
+                let evaluations = AtomicUsize::new(0);
+                let digits = options.digits;
+                let how = Ascent { digits, roots, rest: 0.0, cancelled: &never, evaluations: &evaluations };
+                climb(&standard, options, None, &how).unwrap()
+            };
+            let factors = roots(&standard).unwrap();
+            let (with, without) = (climbed(Some(&factors)), climbed(None));
+            assert!(with.converged && without.converged);
+            let apart = (with.bound() - without.bound()).abs();
+            assert!(apart < 1e-9 * without.bound().abs(), "{} {}", with.bound(), without.bound());
+            let (sites, others) = (with.sites(), without.sites());
+            assert!(sites.distance(&others) < 1e-6, "{}", sites.distance(&others));
+            assert!(
+                with.evaluations <= without.evaluations + 4,
+                "{} {}",
+                with.evaluations,
+                without.evaluations
+            );
         }
     }
 
