@@ -91,7 +91,7 @@ impl Layer {
 
     /// Whether it costs less to make the output again than to keep it: so if a value is the sum of a few products.
     pub(crate) fn is_cheap(&self) -> bool {
-        self.window.depth(self.x.lanes) < 2 * GROUP
+        self.window.depth(self.x.lanes) < GROUP
     }
 
     /// Floats of a chunk's sum of gradients.
