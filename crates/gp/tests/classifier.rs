@@ -177,7 +177,11 @@ fn a_subset_for_learning_and_all_points_for_the_posterior() {
         (s.prior_mean, s.spread, s.learn) = (learned.prior_mean, learned.spread, false);
     });
     fixed.fit(x.as_ref(), &y).unwrap();
-    assert!((fixed.predict_proba(x.as_ref()).unwrap() - few).norm_max() < 0.02);
+    // What is given allows for no point of any label, what is searched for does.
+    let e = learned.any_label;
+    let given = fixed.predict_proba(x.as_ref()).unwrap();
+    let allowing = Mat::from_fn(x.nrows(), 3, |i, c| (1.0 - e) * given[(i, c)] + e / 3.0);
+    assert!((allowing - few).norm_max() < 0.02);
 }
 
 #[test]
@@ -359,6 +363,34 @@ fn sets_hold_the_true_class_as_often_as_they_say() {
     // Sets that say something, and say less the surer they are to be.
     assert!(sizes[2] < 3.0 && sizes.windows(2).all(|pair| pair[0] <= pair[1]), "{sizes:?}");
     assert!(model.predict_set(x_new.as_ref(), 1.0).is_err());
+}
+
+/// Half a point among N may have any label: no probability is below that, however far apart the classes are, left out or not, before
+/// and after saving. Sets far from all points hold every class.
+#[test]
+fn no_label_is_impossible_and_far_away_every_class_is_in_the_set() {
+    let (x, y) = clusters(1);
+    let mut model = GpClassifier::default();
+    model.fit(x.as_ref(), &y).unwrap();
+    let learned = model.learned().unwrap();
+    assert_eq!(learned.any_label, 0.5 / 30.0);
+    let least = learned.any_label / 3.0;
+    let sure = Mat::from_fn(3, 2, |i, j| [[0.0, 0.0], [3.0, 0.0], [0.0, 30.0]][i][j]);
+    let probs = model.predict_proba(sure.as_ref()).unwrap();
+    for i in 0..3 {
+        assert!((0..3).all(|c| probs[(i, c)] >= least), "{probs:?}");
+        assert!(((0..3).map(|c| probs[(i, c)]).sum::<f64>() - 1.0).abs() < 1e-9 && probs[(i, i)] > 0.9);
+    }
+    assert!(model.leave_one_out().unwrap().unwrap().log_loss < -least.ln());
+    let far = Mat::from_fn(1, 2, |_, j| [-4e3, 5e3][j]);
+    assert_eq!(model.predict_set(far.as_ref(), 0.9).unwrap(), [[0, 1, 2]]);
+    assert_eq!(model.predict_set_by_class(far.as_ref(), 0.9).unwrap(), [[0, 1, 2]]);
+    let loaded = GpClassifier::from_bytes(&model.to_bytes().unwrap(), "sure").unwrap();
+    assert_eq!(loaded.predict_proba(sure.as_ref()).unwrap(), probs);
+    // Nothing is searched for, nothing is allowed for.
+    let mut given = with(|s| s.learn = false);
+    given.fit(x.as_ref(), &y).unwrap();
+    assert_eq!(given.learned().unwrap().any_label, 0.0);
 }
 
 /// 15 points of each of four classes in 400 dimensions, of which 20 tell them apart: the posterior itself is far too cautious.

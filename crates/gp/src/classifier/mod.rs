@@ -190,11 +190,12 @@ impl Trained {
             }
         };
         if self.learned.spread == 1.0 {
-            return adapted.answer(x, Resolution::Standard);
+            let (latent, probs) = adapted.answer(x, Resolution::Standard)?;
+            return Ok((latent, self.learned.allow_any_label(probs)));
         }
         let latent = adapted.posterior().latent(&adapted.support.query(x)?)?;
         let probs = latent.clone().narrowed(self.learned.spread).probs(Resolution::Standard)?;
-        Ok((latent, probs))
+        Ok((latent, self.learned.allow_any_label(probs)))
     }
 
     /// How training points came off that others predicted: log-loss, accuracy, and each one's class with its probability. By cavities,
@@ -203,7 +204,11 @@ impl Trained {
         match &self.by {
             Knowledge::All { y, adapted, .. } => {
                 let cavities = adapted.posterior().blocks().map(|blocks| blocks.cavities());
-                cavities.map(|latent| sets::left_out(&latent.narrowed(self.learned.spread), y)).transpose()
+                let probs = |latent: Latent| -> Result<Mat<f64>> {
+                    let probs = latent.narrowed(self.learned.spread).probs(Resolution::Standard)?;
+                    Ok(self.learned.allow_any_label(probs))
+                };
+                cavities.map(|latent| sets::left_out(&probs(latent)?, y)).transpose()
             }
             Knowledge::Few(_, held) => Ok(Some(held.clone())),
         }
@@ -351,7 +356,8 @@ impl GpClassifier {
     }
 
     /// Sets of classes, one per point, that hold the true class with at least this chance, `level` in (0, 1): every class whose
-    /// probability is not below a threshold, and the most probable one.
+    /// probability is not below a threshold, and at least so many of the most probable ones that their probabilities sum to `level`: a set never
+    /// says more than the probabilities do, far from all training points it holds every class.
     ///
     /// The threshold is the conformal one of the training points left out: the chance is over points like these, whatever the model.
     /// With few points (`(N + 1) (1 - level) < 1`) only the set of all classes is safe. Other likelihoods than
@@ -381,9 +387,7 @@ impl GpClassifier {
         Ok((0..at.probs.nrows())
             .map(|i| {
                 let p: Vec<f64> = (0..at.probs.ncols()).map(|c| at.probs[(i, c)]).collect();
-                thresholds
-                    .as_ref()
-                    .map_or_else(|| sets::by_sum(&p, level), |least| sets::by_thresholds(&p, least))
+                sets::of(&p, level, thresholds.as_deref())
             })
             .collect())
     }

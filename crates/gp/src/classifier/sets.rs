@@ -3,8 +3,7 @@
 use super::learn::HeldOut;
 use crate::Result;
 use crate::left_out::{LeaveOneOut, leave_one_out_of};
-use crate::posterior::Latent;
-use crate::quadrature::Resolution;
+use faer::Mat;
 
 /// The probability below which a class is left out of a set: the k-th smallest left-out probability of the true class among the N
 /// training points, `k = floor((N + 1) (1 - level))`; 0 for `k = 0`.
@@ -22,10 +21,9 @@ pub(super) fn thresholds_of_classes(left_out: &HeldOut, level: f64, classes: usi
     own.iter().map(|own| smallest(own, level)).collect()
 }
 
-/// How the training points come off by their cavities.
-pub(super) fn left_out(cavities: &Latent, y: &[usize]) -> Result<HeldOut> {
-    let probs = cavities.probs(Resolution::Standard)?;
-    let LeaveOneOut { log_loss, accuracy } = leave_one_out_of(&probs, y)?;
+/// How the training points come off by the probabilities of their cavities.
+pub(super) fn left_out(probs: &Mat<f64>, y: &[usize]) -> Result<HeldOut> {
+    let LeaveOneOut { log_loss, accuracy } = leave_one_out_of(probs, y)?;
     let own = y.iter().enumerate().map(|(i, &c)| (c, probs[(i, c)])).collect();
     Ok(HeldOut { own, log_loss, accuracy })
 }
@@ -36,14 +34,19 @@ fn smallest(ascending: &[f64], level: f64) -> f64 {
     k.checked_sub(1).and_then(|k| ascending.get(k).copied()).unwrap_or(0.0)
 }
 
-/// The classes with at least their least probability, and the most probable one; ascending.
-pub(super) fn by_thresholds(p: &[f64], least: &[f64]) -> Vec<usize> {
-    let best = (1..p.len()).fold(0, |best, c| if p[c] > p[best] { c } else { best });
-    (0..p.len()).filter(|&c| p[c] >= least[c] || c == best).collect()
+/// The classes with at least their least probability, and as many of the most probable ones as sum to `level`; ascending.
+pub(super) fn of(p: &[f64], level: f64, least: Option<&[f64]>) -> Vec<usize> {
+    let mut set = by_sum(p, level);
+    if let Some(least) = least {
+        set.extend((0..p.len()).filter(|&c| p[c] >= least[c]));
+        set.sort_unstable();
+        set.dedup();
+    }
+    set
 }
 
 /// The fewest most probable classes whose probabilities sum to `level`; ascending.
-pub(super) fn by_sum(p: &[f64], level: f64) -> Vec<usize> {
+fn by_sum(p: &[f64], level: f64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[b].total_cmp(&p[a]));
     let mut sum = 0.0;
@@ -71,9 +74,12 @@ mod tests {
         let held = HeldOut { own: pairs, log_loss: 0.0, accuracy: 0.0 };
         assert_eq!(thresholds_of_classes(&held, 0.9, 2), [0.1, 0.0]);
         assert_eq!(thresholds_of_classes(&held, 0.5, 2), [0.5, 0.6]);
-        assert_eq!(by_thresholds(&[0.3, 0.6, 0.1], &[0.2; 3]), [0, 1]);
-        assert_eq!(by_thresholds(&[0.3, 0.6, 0.1], &[0.9; 3]), [1]);
-        assert_eq!(by_thresholds(&[0.3, 0.6, 0.1], &[0.5, 0.5, 0.05]), [1, 2]);
+        assert_eq!(of(&[0.3, 0.6, 0.1], 0.5, Some(&[0.2; 3])), [0, 1]);
+        assert_eq!(of(&[0.3, 0.6, 0.1], 0.5, Some(&[0.9; 3])), [1]);
+        assert_eq!(of(&[0.3, 0.6, 0.1], 0.5, Some(&[0.5, 0.5, 0.05])), [1, 2]);
+        // Unsure of everything: the set is no surer, whatever the threshold.
+        assert_eq!(of(&[0.34, 0.33, 0.33], 0.9, Some(&[0.9; 3])), [0, 1, 2]);
+        assert_eq!(of(&[0.3, 0.6, 0.1], 0.85, None), [0, 1]);
         assert_eq!(by_sum(&[0.3, 0.6, 0.1], 0.85), [0, 1]);
         assert_eq!(by_sum(&[0.3, 0.6, 0.1], 0.5), [1]);
     }

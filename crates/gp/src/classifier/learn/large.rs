@@ -165,6 +165,7 @@ pub(in super::super) fn learn_large(
         tau: hyper.tau,
         noise: 0.0,
         spread: walk.best.spread,
+        any_label: 0.0,
         bound: done.bound,
         evaluations: evaluations + walk.evaluations,
         converged: converged && walk.converged,

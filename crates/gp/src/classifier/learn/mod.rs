@@ -40,6 +40,10 @@ pub struct Learned {
     /// prior's, would allow.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub spread: f64,
+    /// The chance that a point has any label, whatever its features: half a point among the training points. Where hyperparameters are searched for,
+    /// one more point than there are may have any label; probabilities allow for it too. Files from before it was kept mean 0.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub any_label: f64,
     /// The bound of the log evidence of all training points.
     pub bound: f64,
     /// Evaluations of the bound and of the log-loss of held-out points.
@@ -91,6 +95,11 @@ fn one() -> f64 {
 #[allow(clippy::trivially_copy_pass_by_ref)] // As serde asks.
 fn is_one(spread: &f64) -> bool {
     *spread == 1.0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde asks.
+fn is_nothing(chance: &f64) -> bool {
+    *chance == 0.0
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // As serde asks.
@@ -187,6 +196,7 @@ pub(super) fn learn(
         tau,
         noise,
         spread: found.spread,
+        any_label: any_label(settings, points.y.len()),
         bound: f64::NAN,
         evaluations: found.evaluations,
         converged: found.converged,
@@ -198,6 +208,25 @@ pub(super) fn learn(
         inducing: 0,
     };
     Ok((kernel, learned))
+}
+
+/// [`Learned::any_label`] where hyperparameters are searched for with no prior that says how sure they make the classifier.
+fn any_label(settings: &GpClassifier, points: usize) -> f64 {
+    let searched = settings.learn && settings.searches() && settings.expected.is_none();
+    if searched { 0.5 / points as f64 } else { 0.0 }
+}
+
+impl Learned {
+    /// `(1 - e) p + e / C` with `e` = [`Learned::any_label`].
+    pub(super) fn allow_any_label(&self, mut probs: Mat<f64>) -> Mat<f64> {
+        let (kept, given) = (1.0 - self.any_label, self.any_label / probs.ncols() as f64);
+        if self.any_label > 0.0 {
+            for c in 0..probs.ncols() {
+                probs.col_as_slice_mut(c).iter_mut().for_each(|p| *p = kept * *p + given);
+            }
+        }
+        probs
+    }
 }
 
 /// What an empty search is refused with.
