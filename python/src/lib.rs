@@ -24,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use crate::classifier::Classifier;
     #[pymodule_export]
-    use crate::few_shot::{Network, Task};
+    use crate::few_shot::{Network, PyTask};
     #[pymodule_export]
     use crate::label_sets::LabelSets;
     #[pymodule_export]

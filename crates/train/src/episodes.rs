@@ -66,8 +66,8 @@ pub struct TrainingEpisode {
 
 impl TrainingEpisode {
     /// As methods see it.
-    pub fn view(&self) -> Result<siskin_methods::Episode<'_>> {
-        Ok(siskin_methods::Episode {
+    pub fn view(&self) -> Result<siskin_methods::EpisodeRows<'_>> {
+        Ok(siskin_methods::EpisodeRows {
             images: Images::new(&self.pixels, self.shape).map_err(siskin_methods::Error::from)?,
             labels: &self.labels,
             support: &self.support,

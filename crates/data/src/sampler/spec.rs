@@ -114,7 +114,7 @@ impl EpisodeSpec {
         Ok(())
     }
 
-    /// Images a class must have, to be certain of a place.
+    /// Images that a class must have, to be certain of a place.
     pub fn needed(&self) -> usize {
         self.shot.max() + if self.short_classes == ShortClasses::FewerQueries { 1 } else { self.query }
     }

@@ -1,7 +1,7 @@
 //! A case of a golden file, and the comparison of numbers.
 
 use super::reads::Reads;
-use crate::{Episode, Features, Images};
+use crate::{EpisodeRows, Features, Images};
 use serde_json::Value;
 
 /// What does not agree, or cannot be compared.
@@ -296,10 +296,10 @@ pub struct Laid {
 
 impl Laid {
     /// The episode, without its images.
-    pub(crate) fn episode(&self) -> Result<Episode<'_>, Mismatch> {
+    pub(crate) fn episode(&self) -> Result<EpisodeRows<'_>, Mismatch> {
         let images = Images::new(&[], [0, 1, 1, 1])?;
         let Laid { labels, support, query, way, .. } = self;
-        Ok(Episode { images, labels, support, query, way: *way })
+        Ok(EpisodeRows { images, labels, support, query, way: *way })
     }
 
     /// Features and labels of the given rows.

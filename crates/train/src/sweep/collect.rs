@@ -112,7 +112,7 @@ impl Sweep {
         groups
     }
 
-    /// One line a run.
+    /// One line per run.
     fn runs_csv(&self, rows: &[Option<Row>]) -> String {
         let mut keys = self.keys();
         keys.push(SEED.into());
