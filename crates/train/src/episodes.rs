@@ -94,7 +94,7 @@ fn validation_spec(config: &Config) -> EpisodeSpec {
 }
 
 /// The shape of test episodes.
-pub fn test_spec(config: &Config) -> EpisodeSpec {
+pub(crate) fn test_spec(config: &Config) -> EpisodeSpec {
     let way = config.test.way.unwrap_or(config.episode.way);
     let shot = config.test.shot.unwrap_or(config.episode.shot);
     fixed(way, shot, config.test.query)

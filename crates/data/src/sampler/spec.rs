@@ -115,7 +115,7 @@ impl EpisodeSpec {
     }
 
     /// Images that a class must have, to be certain of a place.
-    pub fn needed(&self) -> usize {
+    pub(crate) fn needed(&self) -> usize {
         self.shot.max() + if self.short_classes == ShortClasses::FewerQueries { 1 } else { self.query }
     }
 }

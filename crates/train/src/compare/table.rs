@@ -159,7 +159,7 @@ impl Table {
     }
 
     /// As part of a page.
-    pub fn block(&self) -> ReportBlock {
+    pub(crate) fn block(&self) -> ReportBlock {
         ReportBlock::Table { head: self.head.clone(), rows: self.rows.clone() }
     }
 }

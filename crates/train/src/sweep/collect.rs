@@ -5,7 +5,6 @@ use super::{Sweep, SweepRun, student};
 use crate::atomic;
 use crate::compare::{Interval, Row, quoted};
 use crate::error::{Error, Result};
-use std::path::PathBuf;
 
 /// The setting whose values are repetitions of the same run.
 const SEED: &str = "seed";
@@ -80,11 +79,6 @@ impl Sweep {
             return Err(Error::Run("no run is finished yet: the table has no figures".into()));
         }
         Ok(markdown)
-    }
-
-    /// The tables that [`Sweep::collect`] writes.
-    pub fn table_path(&self) -> PathBuf {
-        self.folder.join("table.csv")
     }
 
     /// All keys of the table but the seed, in the order in which they are first named.
