@@ -1,6 +1,6 @@
 //! Whole inputs, made on the spot: small, one of each kind.
 
-use siskin_adapt::{EMBEDDED, Example, Image, Model, Support, TaskClassifier};
+use siskin_adapt::{EMBEDDED, Example, Image, LabelledImages, Model, TaskClassifier};
 use siskin_data::fuzzing;
 use std::path::Path;
 
@@ -108,7 +108,7 @@ pub(crate) fn tasks() -> Vec<Vec<u8>> {
             model.view(&Image { width: 8, height: 8, channels: 1, pixels })
         };
         let example = |k: usize| Example { name: format!("{k}"), class: k % 2, view: view(k % 2, k / 2) };
-        let support = Support::new(vec!["a".into(), "b".into()], (0..4).map(example).collect())?;
+        let support = LabelledImages::new(vec!["a".into(), "b".into()], (0..4).map(example).collect())?;
         TaskClassifier::adapt(&model, &support, "seed")?.to_bytes()
     };
     make().into_iter().collect()

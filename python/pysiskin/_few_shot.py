@@ -123,7 +123,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[list[str | NDArray[np.uint8]], NDArray[Any]]:
         """The images that can be read, with their labels. The others are reported."""
         if y.ndim != 1:
-            raise ValueError(f"labels have the shape {y.shape}; expected a list with one label an image")
+            raise ValueError(f"labels have the shape {y.shape}; expected a list with one label per image")
         if len(images) != len(y):
             raise ValueError(f"{len(images)} images have {len(y)} labels")
         self.skipped_ = []

@@ -8,6 +8,9 @@ __all__ = [
     "DEFAULT_LEVEL",
     "DEFAULT_ABSTAIN",
     "DEFAULT_MIN_PROBABILITY",
+    "KERNELS",
+    "LIKELIHOODS",
+    "INFERENCES",
     "Classifier",
     "LabelSets",
     "Network",
@@ -38,6 +41,9 @@ def onnx_engine() -> str: ...
 DEFAULT_LEVEL: float
 DEFAULT_ABSTAIN: float
 DEFAULT_MIN_PROBABILITY: float
+KERNELS: list[str]
+LIKELIHOODS: list[str]
+INFERENCES: list[str]
 
 @final
 class Classifier:

@@ -3,7 +3,7 @@
 
     python scripts/vectors/size.py [--sets digits,emnist] [--emnist FOLDER] [--vectors NAME=FILE.npy] [--rows 4000] [--epochs 20] [--inducing 300]
 
-Needs the package `pysiskin`, scikit-learn, torch, gpytorch; for EMNIST Pillow and a folder with one folder of images a class. SVGP has as many
+Needs the package `pysiskin`, scikit-learn, torch, gpytorch; for EMNIST Pillow and a folder with one folder of images per class. SVGP has as many
 inducing points (k-means centres), an RBF kernel with a length for each input, independent latent functions, a softmax likelihood, Adam
 (rate 0.02) on minibatches of 256. Everyone gets the same
 scaled rows. --vectors adds a set: a .npy file of `siskin embed`, NAME_labels.npy beside. Prints accuracy, raw log-loss, raw ECE (15 bins), seconds of CPU time to fit and to predict. No figure is tuned on test rows.
@@ -117,7 +117,7 @@ def main():
     warnings.filterwarnings("ignore")
     parser = argparse.ArgumentParser()
     parser.add_argument("--sets", default="digits,synthetic")
-    parser.add_argument("--emnist", help="a folder with one folder of images a class")
+    parser.add_argument("--emnist", help="a folder with one folder of images per class")
     parser.add_argument("--vectors", metavar="NAME=FILE.npy", help="vectors by siskin embed")
     parser.add_argument("--rows", type=int, default=4000, help="training rows of EMNIST and of the synthetic set")
     parser.add_argument("--classes", type=int, default=10, help="classes of the synthetic set")

@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::fitted::Raw;
 use crate::held_out::HeldOut;
+use crate::none_of_these::strangeness::{APART, Facts, NAMES, score, weights};
 use crate::sets;
-use crate::strangeness::{APART, Facts, NAMES, score, weights};
 use crate::tempering::{Doubt, Known, caution};
 use serde::{Deserialize, Serialize};
 use siskin_calib::{Predictions, top};
@@ -239,7 +239,7 @@ mod tests {
             raw: Raw {
                 probabilities: [0.97, 0.03].repeat(25),
                 variance: vec![1.0; 50],
-                facts: vec![[0.1; crate::strangeness::COUNT]; 25],
+                facts: vec![[0.1; crate::none_of_these::strangeness::COUNT]; 25],
             },
             labels: (0..25).map(|i| usize::from(i >= right)).collect(),
         };

@@ -2,7 +2,7 @@
 
 use crate::classifier::{Examples, TaskClassifier};
 use crate::error::{Error, Result};
-use crate::support::Support;
+use crate::labelled_images::LabelledImages;
 use siskin_methods::{Features, select};
 use siskin_model::Model;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ impl TaskClassifier {
     pub fn with_examples(
         &self,
         model: &Model,
-        more: &Support,
+        more: &LabelledImages,
         stop: &Arc<AtomicBool>,
     ) -> Result<TaskClassifier> {
         self.check_model(model)?;

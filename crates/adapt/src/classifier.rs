@@ -7,9 +7,9 @@ use crate::cost::Shape;
 use crate::error::{Error, Result};
 use crate::fitted::Fitted;
 use crate::held_out::held_out;
-use crate::others::Others;
+use crate::labelled_images::{LabelledImages, check, check_title};
+use crate::none_of_these::others::Others;
 use crate::rules::{Rules, Thresholds};
-use crate::support::{Support, check, check_title};
 use serde::{Deserialize, Serialize};
 use siskin_data::Embeddings;
 use siskin_gp::classifier::GpClassifier;
@@ -88,14 +88,14 @@ pub struct TaskClassifier {
 
 impl TaskClassifier {
     /// Adapts `model` to labelled images. `title`: what to call the task.
-    pub fn adapt(model: &Model, support: &Support, title: &str) -> Result<TaskClassifier> {
+    pub fn adapt(model: &Model, support: &LabelledImages, title: &str) -> Result<TaskClassifier> {
         TaskClassifier::adapt_until(model, support, title, &Arc::default())
     }
 
     /// [`TaskClassifier::adapt`] that ends with [`Error::Stopped`] soon after somebody sets `stop`.
     pub fn adapt_until(
         model: &Model,
-        support: &Support,
+        support: &LabelledImages,
         title: &str,
         stop: &Arc<AtomicBool>,
     ) -> Result<TaskClassifier> {

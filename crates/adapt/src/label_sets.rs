@@ -3,8 +3,8 @@
 use crate::classifier::ModelRef;
 use crate::cost::{FitLimits, Shape};
 use crate::error::{Error, Result};
+use crate::labelled_images::{LabelledImages, check_title};
 use crate::sealed::Kind;
-use crate::support::{Support, check_title};
 use safetensors::tensor::Metadata;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -86,7 +86,7 @@ impl SetAnswer {
 }
 
 /// The images of a support, each once, with the classes it stands in; `None` if no image stands in two.
-pub fn label_sets(support: &Support) -> Option<(Vec<&View>, Vec<Vec<usize>>)> {
+pub fn label_sets(support: &LabelledImages) -> Option<(Vec<&View>, Vec<Vec<usize>>)> {
     let (mut views, mut sets): (Vec<&View>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
     for example in support.examples() {
         match views.iter().position(|view| **view == example.view) {
@@ -106,7 +106,7 @@ impl LabelSetTask {
     /// Adapts `model` to images of which some stand in several classes ([`label_sets`]), until `stop` is set.
     pub fn adapt(
         model: &Model,
-        support: &Support,
+        support: &LabelledImages,
         title: &str,
         stop: &Arc<AtomicBool>,
     ) -> Result<LabelSetTask> {
@@ -189,7 +189,7 @@ impl LabelSetTask {
         shape_of(labels, examples).check(limits)
     }
 
-    /// The shape of a task of one class an image that costs about as much to answer and to hold.
+    /// The shape of a task with one class per image that costs about as much to answer and to hold.
     pub fn shape(&self) -> Shape {
         shape_of(self.about.labels.len(), self.about.examples)
     }

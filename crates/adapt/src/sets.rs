@@ -29,7 +29,7 @@ impl Default for Sets {
 
 /// Sets with their threshold.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Threshold {
+pub(crate) struct SetThreshold {
     level: f64,
     /// Classes with a score up to this are in; `None`: every class is.
     score: Option<f64>,
@@ -50,7 +50,7 @@ pub(crate) fn scores(predictions: &Predictions) -> Vec<f64> {
 
 impl Sets {
     /// The threshold by what is known. What cannot be promised, and why sets are wide, is added to `notes`.
-    pub(crate) fn threshold(self, known: &TaskCalibration, notes: &mut Vec<String>) -> Result<Threshold> {
+    pub(crate) fn threshold(self, known: &TaskCalibration, notes: &mut Vec<String>) -> Result<SetThreshold> {
         let level = share("the level of the sets", self.level)?;
         let conformal = |scores: &[f64], alpha: f64| -> Result<Option<f64>> {
             Ok(Conformal::of_scores(SetRule::Lac, scores, alpha)?.threshold)
@@ -65,12 +65,12 @@ impl Sets {
                         shape.set_scores.len()
                     );
                     notes.push(every_class(level, &few));
-                    return Ok(Threshold { level, score: None });
+                    return Ok(SetThreshold { level, score: None });
                 }
                 found
             }
         };
-        let found = Threshold { level, score: by_validation };
+        let found = SetThreshold { level, score: by_validation };
         let trusted = known.validation.is_some() && !known.other_kind;
         let Some(left_out) = &known.left_out else {
             if !trusted {
@@ -78,7 +78,7 @@ impl Sets {
                     level,
                     "no example can be left out, and nothing else speaks for these images",
                 ));
-                return Ok(Threshold { level, score: None });
+                return Ok(SetThreshold { level, score: None });
             }
             return Ok(found);
         };
@@ -107,7 +107,7 @@ impl Sets {
             None => by_examples,
             Some(_) => by_validation.zip(by_examples).map(|(a, b)| a.max(b)),
         };
-        Ok(Threshold { level, score: wider })
+        Ok(SetThreshold { level, score: wider })
     }
 }
 
@@ -115,7 +115,7 @@ fn every_class(level: f64, why: &str) -> String {
     format!("Sets at {} % hold every class: {why}.", percent(level))
 }
 
-impl Threshold {
+impl SetThreshold {
     fn holds(&self, score: f64) -> bool {
         score < self.level || self.score.is_none_or(|most| score <= most)
     }
@@ -144,7 +144,7 @@ mod tests {
         known
     }
 
-    fn sets(known: &TaskCalibration) -> (Threshold, Vec<String>) {
+    fn sets(known: &TaskCalibration) -> (SetThreshold, Vec<String>) {
         let mut notes = Vec::new();
         (Sets::default().threshold(known, &mut notes).unwrap(), notes)
     }

@@ -1,6 +1,6 @@
 //! Sets at 90 % hold the truth, on drawn glyphs that the embedded model was not trained on.
 
-use siskin_adapt::{EMBEDDED, Example, Model, Rules, Support, TaskClassifier};
+use siskin_adapt::{EMBEDDED, Example, LabelledImages, Model, Rules, TaskClassifier};
 use siskin_data::Items;
 
 /// One query of each task, so that queries are independent.
@@ -39,7 +39,7 @@ fn sets_hold_the_truth_at_their_rate() {
                 view: view(image(c, i)),
             });
             let names = (0..way).map(|c| format!("class {c}")).collect();
-            let support = Support::new(names, examples.collect()).unwrap();
+            let support = LabelledImages::new(names, examples.collect()).unwrap();
             let found = TaskClassifier::adapt(&model, &support, "glyphs").unwrap();
             let thresholds = found.thresholds(&Rules { abstain: 0.0, ..Rules::default() }).unwrap();
             let truth = task % way;

@@ -81,7 +81,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One class a row.
+/// One class per row.
 fn fit_classes(args: &Args, out: &Path) -> anyhow::Result<()> {
     let vectors = embeddings::read(&args.vectors)?;
     let &Args { ard, class_scales, class_lengths, .. } = args;
@@ -110,7 +110,7 @@ fn fit_classes(args: &Args, out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Any number of labels a row.
+/// Any number of labels per row.
 fn fit_sets(args: &Args, given: embeddings::VectorsWithSets, out: &Path) -> anyhow::Result<()> {
     let plain = args.class_weight.is_none() && args.weights.is_none();
     anyhow::ensure!(

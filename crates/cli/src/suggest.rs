@@ -61,7 +61,7 @@ enum By {
 enum Format {
     /// For people.
     Table,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
 }
 
@@ -75,7 +75,7 @@ struct Pool {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(
         LabelSetTask::load(&args.task)?.is_none(),
-        "This task has label sets: which image to label next is said for tasks of one class an image."
+        "This task has label sets: which image to label next is said for tasks with one class per image."
     );
     let task = TaskClassifier::load(&args.task)?;
     let pool = match task.model() {

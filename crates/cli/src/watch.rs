@@ -46,11 +46,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let progress = Progress::of(&args.run)?;
         if shown != Some(progress) {
             let done = episodes(progress);
-            let pace = match *first.get_or_insert(done) {
+            let per_second = match *first.get_or_insert(done) {
                 first if done > first => Some((done - first) as f64 / begun.elapsed().as_secs_f64()),
                 _ => None,
             };
-            say!("{}", line(&args.run, progress, pace)?);
+            say!("{}", line(&args.run, progress, per_second)?);
             shown = Some(progress);
         }
         if args.once || matches!(progress, Progress::Trained { .. }) {
@@ -68,8 +68,8 @@ fn episodes(progress: Progress) -> u64 {
     }
 }
 
-/// How far it is in a line. `pace`: episodes a second, as far as it was watched.
-fn line(run: &Path, progress: Progress, pace: Option<f64>) -> anyhow::Result<String> {
+/// How far it is in a line. `per_second`: episodes per second, as far as it was watched.
+fn line(run: &Path, progress: Progress, per_second: Option<f64>) -> anyhow::Result<String> {
     let (done, of) = match progress {
         Progress::NotRun => return Ok("nothing saved yet".into()),
         Progress::Begun { done, of } => (done, of),
@@ -85,11 +85,11 @@ fn line(run: &Path, progress: Progress, pace: Option<f64>) -> anyhow::Result<Str
     if let Some((at, accuracy)) = curve.accuracies.last() {
         words.push(format!("validation {:.2} % at {at}", 100.0 * accuracy));
     }
-    match (progress, pace) {
+    match (progress, per_second) {
         (Progress::Trained { .. }, _) => words.push("trained".into()),
-        (_, Some(pace)) => {
-            let left = Duration::from_secs_f64((of - done) as f64 / pace);
-            words.push(format!("{pace:.2} episodes a second, about {} left", human(left)));
+        (_, Some(per_second)) => {
+            let left = Duration::from_secs_f64((of - done) as f64 / per_second);
+            words.push(format!("{per_second:.2} episodes per second, about {} left", human(left)));
         }
         _ => words.push(format!("saved {} ago", human(age(run)?))),
     }

@@ -77,7 +77,7 @@ impl RunData {
     }
 
     /// Classes of the training split.
-    pub fn base_classes(&self) -> usize {
+    pub(crate) fn base_classes(&self) -> usize {
         self.split(SplitName::Train).classes.len()
     }
 
@@ -91,7 +91,7 @@ impl RunData {
     }
 
     /// Whether the network sees one channel of images that have colours. The first image of each training class is looked at.
-    pub fn drops_colour(&self) -> bool {
+    pub(crate) fn drops_colour(&self) -> bool {
         // Of vectors, nothing is known of colours.
         let train = self.split(SplitName::Train);
         let Items::Images(data) = &train.items else { return false };

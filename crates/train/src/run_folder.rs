@@ -124,12 +124,12 @@ impl RunFolder {
     }
 
     /// What training goes on from: the newest checkpoint, or, where a run was killed before it wrote one, the best.
-    pub fn newest(&self) -> PathBuf {
+    pub(crate) fn newest(&self) -> PathBuf {
         if self.last().exists() { self.last() } else { self.best() }
     }
 
     /// The state before the steps that stopped a diverged run.
-    pub fn diverged(&self) -> PathBuf {
+    pub(crate) fn diverged(&self) -> PathBuf {
         self.0.join("diverged.safetensors")
     }
 

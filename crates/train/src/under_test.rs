@@ -73,7 +73,7 @@ impl ModelUnderTest {
     }
 
     /// The shape of the test episodes.
-    pub fn test_spec(&self) -> EpisodeSpec {
+    pub(crate) fn test_spec(&self) -> EpisodeSpec {
         self.listed.as_ref().map_or_else(|| test_spec(&self.config), |list| list.spec().clone())
     }
 

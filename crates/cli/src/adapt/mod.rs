@@ -7,7 +7,8 @@ use crate::data::source::OnBad;
 use crate::model::tell_notice;
 use anyhow::Context;
 use siskin_adapt::{
-    Intake, LabelSetTask, Model, Rules, Support, TaskClassifier, label_sets, looks_of, read_others, title_of,
+    Intake, LabelSetTask, LabelledImages, Model, Rules, TaskClassifier, label_sets, looks_of, read_others,
+    title_of,
 };
 use siskin_data::OnBadImage;
 use siskin_data::shell::quoted;
@@ -89,7 +90,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             }
         };
         tell_notice(model.notice());
-        let support = Support::read(examples, on_bad(&args), &model, &Intake::default())?;
+        let support = LabelledImages::read(examples, on_bad(&args), &model, &Intake::default())?;
         warn(&model, &support);
         if args.label_sets {
             return sets(&args, examples, (&model, &support), start);
@@ -116,7 +117,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 fn sets(
     args: &Args,
     examples: &Path,
-    (model, support): (&Model, &Support),
+    (model, support): (&Model, &LabelledImages),
     start: Instant,
 ) -> anyhow::Result<()> {
     anyhow::ensure!(
@@ -155,7 +156,7 @@ fn change(args: &Args) -> anyhow::Result<()> {
     let model = task.open_model_on(args.model.as_deref(), args.device.choice())?;
     let go_on = Arc::default();
     if let Some(more) = &args.add {
-        let support = Support::read_more(more, on_bad(args), &model, &Intake::default())?;
+        let support = LabelledImages::read_more(more, on_bad(args), &model, &Intake::default())?;
         warn(&model, &support);
         left_out(&unused(&support));
         task = task.with_examples(&model, &support, &go_on)?;
@@ -194,14 +195,14 @@ fn on_bad(args: &Args) -> OnBadImage {
 }
 
 /// Says that the images are of another kind than the model's.
-fn warn(model: &Model, support: &Support) {
+fn warn(model: &Model, support: &LabelledImages) {
     if let Some(mismatch) = model.mismatch(support.examples().iter().map(|e| &e.view.look)) {
         tell!("WARNING: {mismatch}");
     }
 }
 
 /// Images and folders that were not used, and why.
-fn unused(support: &Support) -> Vec<String> {
+fn unused(support: &LabelledImages) -> Vec<String> {
     let bad = support.bad().iter().map(ToString::to_string);
     bad.chain(support.ignored().iter().map(|name| format!("{name}: no image of a class"))).collect()
 }

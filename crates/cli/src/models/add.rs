@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Longest wait for the process that tries the file, which may compute for [`probe::SECONDS`]: on a busy machine that takes longer.
 const PATIENCE: Duration = Duration::from_secs(5 * probe::SECONDS);
 /// Bytes of its report at most.
-const MOST_SAID: u64 = 1 << 20;
+const MOST_OUTPUT: u64 = 1 << 20;
 
 /// Arguments of `siskin model add`.
 #[derive(clap::Args)]
@@ -60,8 +60,8 @@ fn inspected(args: &Args) -> anyhow::Result<Inspected> {
     let program = std::env::current_exe().context("cannot find this program to start it again")?;
     let mut command = Command::new(program);
     command.args(["model", "probe"]).arg(&args.file).arg(serde_json::to_string(&args.wishes.wishes()?)?);
-    let (status, said) = watched(&mut command).context("cannot start this program again")?;
-    match (status.success(), serde_json::from_slice::<probe::Report>(&said)) {
+    let (status, output) = watched(&mut command).context("cannot start this program again")?;
+    match (status.success(), serde_json::from_slice::<probe::Report>(&output)) {
         (true, Ok(probe::Report::Found(found))) => Ok(*found),
         (true, Ok(probe::Report::Refused(why))) => anyhow::bail!("{why}"),
         _ => anyhow::bail!(
@@ -74,15 +74,15 @@ fn inspected(args: &Args) -> anyhow::Result<Inspected> {
     }
 }
 
-/// Runs a process to its end, or ends it: the system bounds what it computes, this bounds how long it waits. Gives what it said.
+/// Runs a process to its end, or ends it: the system bounds what it computes, this bounds how long it waits. Gives what it wrote.
 fn watched(command: &mut Command) -> std::io::Result<(ExitStatus, Vec<u8>)> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let out = child.stdout.take();
     let reader = std::thread::spawn(move || {
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         // What cannot be read is no report.
-        let _ = out.map(|out| out.take(MOST_SAID).read_to_end(&mut said));
-        said
+        let _ = out.map(|out| out.take(MOST_OUTPUT).read_to_end(&mut output));
+        output
     });
     let end = Instant::now() + PATIENCE;
     let status = loop {

@@ -17,7 +17,7 @@ pub(crate) fn answer(args: &Args, task: &LabelSetTask) -> anyhow::Result<Counts>
         && args.min_probability == usual.min_probability;
     anyhow::ensure!(
         untouched && args.explain.is_none(),
-        "This task has label sets: --level, --abstain, --min-probability and --explain are for tasks of one class an image."
+        "This task has label sets: --level, --abstain, --min-probability and --explain are for tasks with one class per image."
     );
     let mut out = std::io::stdout().lock();
     if args.format == Format::Csv {

@@ -71,7 +71,7 @@ pub(crate) struct Args {
 enum Format {
     /// For people.
     Table,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
     /// Comma-separated values with a header.
     Csv,

@@ -37,11 +37,11 @@ pub(super) fn run() -> Result<ExitCode> {
     let world = universe.world();
     let rank = world.rank();
     let place = [rank as u64, world.size() as u64].map(u64::to_le_bytes).concat();
-    let mut said = frames::write(&mut *locked(&to), Kind::Place, &place);
-    while said.is_ok()
+    let mut sent = frames::write(&mut *locked(&to), Kind::Place, &place);
+    while sent.is_ok()
         && let Ok((_, part)) = frames::read(&mut from)
     {
-        said = answer(&to, gather(&world, &part));
+        sent = answer(&to, gather(&world, &part));
     }
     let code = ended(&mut worker, rank)?;
     // A rank that fails does not come to the next meeting: the others must not wait for it. `mpirun` ends them.

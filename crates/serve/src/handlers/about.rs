@@ -5,7 +5,7 @@ use crate::App;
 use crate::answers::{LongAnswer, joined};
 use crate::error::Reply;
 use crate::store::Entry;
-use crate::task::Task;
+use crate::task::ServedTask;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -106,8 +106,8 @@ pub(super) fn about_task(app: &App, entry: &Entry) -> Value {
         "classes": classes.map(|(name, count)| json!({"name": name, "examples": count})).collect::<Vec<_>>(),
     });
     match &entry.task {
-        Task::OneClass(task) => about["calibration"] = about_calibration(task.calibration()),
-        Task::Sets(task) => {
+        ServedTask::OneClass(task) => about["calibration"] = about_calibration(task.calibration()),
+        ServedTask::Sets(task) => {
             about["label_sets"] = true.into();
             about["examples"] = task.examples().into();
         }

@@ -9,13 +9,13 @@ use crate::answers::{LongAnswer, joined};
 use crate::body::{self, Kind};
 use crate::error::{Refusal, Reply};
 use crate::store::Entry;
-use crate::task::Task;
+use crate::task::ServedTask;
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use siskin_adapt::{Model, Shape, Support, TaskClassifier};
+use siskin_adapt::{LabelledImages, Model, Shape, TaskClassifier};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -66,7 +66,7 @@ pub(crate) async fn add(State(app): Shared, path: Id, request: Request) -> Reply
     let decoding: f64 = given.iter().map(|g| image_seconds(network, &g.bytes)).sum();
     let mut job = app.work.job(decoding + 2.0 * shape.fit_seconds());
     let examples = examples(&app, &mut job, given, entry.model).await?;
-    let more = Support::more(classes, examples)?;
+    let more = LabelledImages::more(classes, examples)?;
     drop(read.room);
     let shared = app.clone();
     let (entry, mismatch) = job
@@ -75,7 +75,7 @@ pub(crate) async fn add(State(app): Shared, path: Id, request: Request) -> Reply
             let task = entry.task.one_class()?.with_examples(network, &more, late)?;
             stop_if(late)?;
             let mismatch = network.mismatch(more.examples().iter().map(|e| &e.view.look));
-            Ok((shared.tasks.replace(&entry, Task::OneClass(Arc::new(task)))?, mismatch))
+            Ok((shared.tasks.replace(&entry, ServedTask::OneClass(Arc::new(task)))?, mismatch))
         })
         .await?;
     let mut about = about_task(&app, &entry);
@@ -134,7 +134,7 @@ async fn change(
         .turn(move |late| {
             let task = by(entry.task.one_class()?, &shared.models[entry.model], late)?;
             stop_if(late)?;
-            shared.tasks.replace(&entry, Task::OneClass(Arc::new(task)))
+            shared.tasks.replace(&entry, ServedTask::OneClass(Arc::new(task)))
         })
         .await?;
     Ok(Json(about_task(app, &entry)))

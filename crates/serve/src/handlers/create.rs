@@ -7,7 +7,7 @@ use crate::App;
 use crate::body::{self, Encoded, Kind, Part, Read};
 use crate::error::{Refusal, Reply};
 use crate::store::Entry;
-use crate::task::Task;
+use crate::task::ServedTask;
 use crate::work::Job;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -16,7 +16,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Deserialize;
-use siskin_adapt::{Example, LabelSetTask, Mismatch, Model, Shape, Support, TaskClassifier, look_every};
+use siskin_adapt::{
+    Example, LabelSetTask, LabelledImages, Mismatch, Model, Shape, TaskClassifier, look_every,
+};
 use std::sync::Arc;
 
 /// Characters of an example's name that are kept.
@@ -154,13 +156,13 @@ async fn make(
     let decoding: f64 = new.images.iter().map(|g| image_seconds(network, &g.bytes)).sum();
     let mut job = app.work.job(decoding + fit_seconds);
     let examples = examples(app, &mut job, new.images, model).await?;
-    let support = Support::new(new.classes, examples)?;
+    let support = LabelledImages::new(new.classes, examples)?;
     let (app, settings) = (app.clone(), new.settings);
     job.turn(move |late| {
         let network = &app.models[model];
         let task = match settings.label_sets {
-            true => Task::Sets(Arc::new(LabelSetTask::adapt(network, &support, &settings.name, late)?)),
-            false => Task::OneClass(Arc::new(TaskClassifier::adapt_until(
+            true => ServedTask::Sets(Arc::new(LabelSetTask::adapt(network, &support, &settings.name, late)?)),
+            false => ServedTask::OneClass(Arc::new(TaskClassifier::adapt_until(
                 network,
                 &support,
                 &settings.name,

@@ -7,7 +7,7 @@ use crate::answers::{LongAnswer, joined};
 use crate::body::{self, Encoded, Kind, Read};
 use crate::error::{Refusal, Reply};
 use crate::store::Entry;
-use crate::task::Task;
+use crate::task::ServedTask;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
@@ -101,10 +101,10 @@ type Answering = Arc<dyn Fn(&Features) -> Reply<Vec<Prediction>> + Send + Sync>;
 /// What answers by these settings, and what to expect of that.
 fn answering(entry: &Entry, settings: Settings) -> Reply<(Answering, Vec<String>)> {
     let task = match &entry.task {
-        Task::OneClass(task) => task.clone(),
-        Task::Sets(task) => {
+        ServedTask::OneClass(task) => task.clone(),
+        ServedTask::Sets(task) => {
             if settings.rules() != Rules::default() || settings.explain > 0 {
-                let why = "this task has label sets: level, abstain, min_probability and explain are for tasks of one class an image";
+                let why = "this task has label sets: level, abstain, min_probability and explain are for tasks with one class per image";
                 return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, why));
             }
             let task = task.clone();
@@ -126,17 +126,17 @@ fn answering(entry: &Entry, settings: Settings) -> Reply<(Answering, Vec<String>
 
 /// Bytes of the answer for one image, at most, as text and, for the images of a turn, before it is text: every class twice (with its
 /// probability, and in the set), and the nearest examples or the sizes of label sets, of which there is one more than labels.
-fn answer_bytes(task: &Task, explain: usize) -> usize {
+fn answer_bytes(task: &ServedTask, explain: usize) -> usize {
     /// Of a name beside its letters, and of the numbers beside it.
     const EACH: usize = 80;
     let classes: usize = task.classes().iter().map(|(name, _)| name.len() + EACH).sum();
     let more = match task {
-        Task::OneClass(task) => {
+        ServedTask::OneClass(task) => {
             let longest = |names: &[String]| names.iter().map(String::len).max().unwrap_or(0);
             let near = longest(task.names()) + longest(task.classes()) + 2 * EACH;
             explain.min(task.labels().len()) * near
         }
-        Task::Sets(task) => (task.labels().count() + 1) * EACH,
+        ServedTask::Sets(task) => (task.labels().count() + 1) * EACH,
     };
     2 * (2 * classes + more + 4 * EACH)
 }

@@ -32,8 +32,8 @@ fn usual_count() -> usize {
     5
 }
 
-/// What was asked for: the images, how many, and by what.
-struct Asked {
+/// What a body of JSON asks for, checked: the images, how many, and by what.
+struct SuggestRequest {
     images: Vec<Bytes>,
     count: usize,
     by: Criterion,
@@ -56,8 +56,8 @@ pub(crate) async fn suggest(State(app): Shared, path: Id, request: Request) -> R
         return Err(Refusal::bad("send JSON: {\"images\": [...], \"count\": 5}"));
     }
     let bytes = read.bytes.clone();
-    let Asked { images, count, by } =
-        app.work.job(body::seconds(&bytes)).turn(move |_| asked(&bytes)).await?;
+    let SuggestRequest { images, count, by } =
+        app.work.job(body::seconds(&bytes)).turn(move |_| request_of(&bytes)).await?;
     check_images(&app, images.iter())?;
     let each = entry.task.shape().answer_seconds();
     let seconds = |image: &Bytes| each + image_seconds(&app.models[entry.model], image);
@@ -121,7 +121,7 @@ fn answer(
     Ok(json!({ "task": id, "suggestions": next, "errors": seen.errors, "advice": advice }))
 }
 
-fn asked(bytes: &[u8]) -> Reply<Asked> {
+fn request_of(bytes: &[u8]) -> Reply<SuggestRequest> {
     let SuggestBody { images, count, criterion } = body::json(bytes)?;
     if count == 0 {
         return Err(Refusal::bad("count must be 1 or more"));
@@ -138,5 +138,5 @@ fn asked(bytes: &[u8]) -> Reply<Asked> {
                 .1
         }
     };
-    Ok(Asked { images: images.iter().map(Encoded::bytes).collect::<Reply<_>>()?, count, by })
+    Ok(SuggestRequest { images: images.iter().map(Encoded::bytes).collect::<Reply<_>>()?, count, by })
 }

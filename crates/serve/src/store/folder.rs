@@ -1,7 +1,7 @@
 //! The folder of task files: ours alone while the server runs, and for nobody else to read.
 
 use crate::error::{Error, Refusal, Reply, Result};
-use crate::task::Task;
+use crate::task::ServedTask;
 use siskin_adapt::Model;
 use siskin_data::files::{self, Lock};
 use std::path::{Path, PathBuf};
@@ -50,8 +50,8 @@ impl Folder {
 }
 
 /// Reads a task file, and finds the model it was made with.
-pub(super) fn load(path: &Path, models: &[Model]) -> std::result::Result<(Task, usize), String> {
-    let task = Task::load(path).map_err(|e| e.to_string())?;
+pub(super) fn load(path: &Path, models: &[Model]) -> std::result::Result<(ServedTask, usize), String> {
+    let task = ServedTask::load(path).map_err(|e| e.to_string())?;
     let wanted = task.model().ok_or("it was made from vectors, this server takes images")?;
     let found = models.iter().position(|model| model.hash() == wanted.hash);
     let model = found.ok_or_else(|| format!("its model {} is not served", wanted.name))?;

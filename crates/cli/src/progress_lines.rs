@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 /// Time between two lines.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// The pace of a training.
-pub(crate) struct Pace {
+/// The lines of a training.
+pub(crate) struct ProgressLines {
     episodes: u64,
     first: u64,
     began: Instant,
@@ -14,10 +14,10 @@ pub(crate) struct Pace {
     at: u64,
 }
 
-impl Pace {
+impl ProgressLines {
     /// Of so many episodes, `done` of them before `now`.
-    pub(crate) fn new(episodes: u64, done: u64, now: Instant) -> Pace {
-        Pace { episodes, first: done, began: now, last_line: now, at: done }
+    pub(crate) fn new(episodes: u64, done: u64, now: Instant) -> ProgressLines {
+        ProgressLines { episodes, first: done, began: now, last_line: now, at: done }
     }
 
     /// The line that is due at `now`, if one is: how far, how fast since the beginning, how long it will take.
@@ -76,13 +76,13 @@ mod tests {
         let start = Instant::now();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         // Resumed at 100 of 1,000: the earlier episodes do not count for the rate.
-        let mut pace = Pace::new(1000, 100, start);
-        assert_eq!(pace.due(110, at(10)), None);
-        assert_eq!(pace.due(160, at(30)).unwrap(), "160/1000 episodes (16 %)  2.0 per s  7 min left");
-        assert_eq!(pace.due(200, at(59)), None);
-        assert_eq!(pace.due(220, at(60)).unwrap(), "220/1000 episodes (22 %)  2.0 per s  7 min left");
-        assert_eq!(pace.done(at(61)), Some((120, Duration::from_secs(61))));
-        assert_eq!(Pace::new(5, 5, start).done(at(1)), None);
+        let mut lines = ProgressLines::new(1000, 100, start);
+        assert_eq!(lines.due(110, at(10)), None);
+        assert_eq!(lines.due(160, at(30)).unwrap(), "160/1000 episodes (16 %)  2.0 per s  7 min left");
+        assert_eq!(lines.due(200, at(59)), None);
+        assert_eq!(lines.due(220, at(60)).unwrap(), "220/1000 episodes (22 %)  2.0 per s  7 min left");
+        assert_eq!(lines.done(at(61)), Some((120, Duration::from_secs(61))));
+        assert_eq!(ProgressLines::new(5, 5, start).done(at(1)), None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ const MOST_EXAMPLE_NAME: usize = 4_096;
 pub struct Example {
     /// What it is called, e.g. its path.
     pub name: String,
-    /// Its class, an index of [`Support::classes`].
+    /// Its class, an index of [`LabelledImages::classes`].
     pub class: usize,
     /// What the network sees of it.
     pub view: View,
@@ -29,38 +29,43 @@ pub struct Example {
 
 /// The labelled images of a task: any number of classes, any number of images each.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Support {
+pub struct LabelledImages {
     classes: Vec<String>,
     examples: Vec<Example>,
     bad: Vec<BadFile>,
     ignored: Vec<String>,
 }
 
-impl Support {
+impl LabelledImages {
     /// Checks that there are at least two classes with different names, and an image of each.
-    pub fn new(classes: Vec<String>, examples: Vec<Example>) -> Result<Support> {
+    pub fn new(classes: Vec<String>, examples: Vec<Example>) -> Result<LabelledImages> {
         check_count(&classes)?;
-        Support::more(classes, examples)
+        LabelledImages::more(classes, examples)
     }
 
     /// More examples for a task that exists: one class is enough.
-    pub fn more(classes: Vec<String>, examples: Vec<Example>) -> Result<Support> {
+    pub fn more(classes: Vec<String>, examples: Vec<Example>) -> Result<LabelledImages> {
         check_examples(&classes, &examples.iter().map(|e| e.class).collect::<Vec<_>>())?;
         examples.iter().try_for_each(|e| check_name("example", &e.name, MOST_EXAMPLE_NAME))?;
-        Ok(Support { classes, examples, bad: Vec::new(), ignored: Vec::new() })
+        Ok(LabelledImages { classes, examples, bad: Vec::new(), ignored: Vec::new() })
     }
 
     /// The images of a folder with one folder per class (or of any other layout that `siskin data` reads). A folder of a
     /// class without an image counts as a bad image. One image is decoded at a time, and only what `model` sees of it is
     /// kept.
-    pub fn read(path: &Path, on_bad: OnBadImage, model: &Model, intake: &Intake) -> Result<Support> {
-        let support = Support::read_more(path, on_bad, model, intake)?;
+    pub fn read(path: &Path, on_bad: OnBadImage, model: &Model, intake: &Intake) -> Result<LabelledImages> {
+        let support = LabelledImages::read_more(path, on_bad, model, intake)?;
         check_count(&support.classes)?;
         Ok(support)
     }
 
-    /// [`Support::read`] for a task that exists: one class is enough.
-    pub fn read_more(path: &Path, on_bad: OnBadImage, model: &Model, intake: &Intake) -> Result<Support> {
+    /// [`LabelledImages::read`] for a task that exists: one class is enough.
+    pub fn read_more(
+        path: &Path,
+        on_bad: OnBadImage,
+        model: &Model,
+        intake: &Intake,
+    ) -> Result<LabelledImages> {
         let listing = source::list(path, &Hints::default())?;
         let mut ignored = listing.ignored.clone();
         for folder in without_images(path, &listing) {
@@ -93,8 +98,8 @@ impl Support {
         let examples = listing.items.into_iter().zip(views);
         let examples = examples
             .filter_map(|(item, view)| Some(Example { name: item.name, class: item.class, view: view? }));
-        let support = Support::more(classes, examples.collect())?;
-        Ok(Support { bad, ignored, ..support })
+        let support = LabelledImages::more(classes, examples.collect())?;
+        Ok(LabelledImages { bad, ignored, ..support })
     }
 
     /// Names of the classes.
@@ -224,8 +229,8 @@ mod tests {
 
     const GREY: &[u8] = b"P2 1 1 255 7";
 
-    fn read(path: &Path, on_bad: OnBadImage) -> Result<Support> {
-        Support::read(path, on_bad, &Model::open(crate::EMBEDDED[0].0).unwrap(), &Intake::default())
+    fn read(path: &Path, on_bad: OnBadImage) -> Result<LabelledImages> {
+        LabelledImages::read(path, on_bad, &Model::open(crate::EMBEDDED[0].0).unwrap(), &Intake::default())
     }
 
     #[test]
