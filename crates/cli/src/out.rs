@@ -14,19 +14,26 @@ macro_rules! tell {
     ($($text:tt)*) => { $crate::out::error_line(format_args!($($text)*)) };
 }
 
-/// Writes a line; of several ranks the first one does. Where it cannot be written for another reason (a full disk), the program ends and says so; not after a
-/// signal, which may be that of a closed terminal.
+/// Writes a line; of several ranks the first one does. Where it cannot be written for another reason than a reader that went away
+/// (a full disk), the program ends and says so.
 pub(crate) fn line(text: std::fmt::Arguments<'_>) {
-    if team::current().rank() > 0 {
+    let team = team::current();
+    if team.rank() > 0 {
         return;
     }
     if let Err(error) = writeln!(std::io::stdout().lock(), "{}", visible(&text.to_string()))
-        && error.kind() != ErrorKind::BrokenPipe
-        && crate::stop::check().is_ok()
+        && matters(&error, crate::stop::is_requested(), team.size())
     {
         tell!("error: cannot write to standard output: {error}");
         std::process::exit(1);
     }
+}
+
+/// Whether a line that cannot be written is a reason to end. Not where somebody was asked to save and stop: that comes first, and
+/// the terminal may be closed. Nor for one of `ranks`, whose standard output is a line to `mpirun`: that may go away at any time,
+/// which is no broken pipe there but an error of the device, and what is to be done then its relay says.
+fn matters(error: &std::io::Error, stopping: bool, ranks: usize) -> bool {
+    error.kind() != ErrorKind::BrokenPipe && !stopping && ranks == 1
 }
 
 /// Writes a line to standard error. Where nobody can read it there is nobody to tell.
@@ -83,7 +90,20 @@ impl<W: Write> Write for Visible<W> {
 
 #[cfg(test)]
 mod tests {
-    use super::visible;
+    use super::{matters, visible};
+    use std::io::{Error, ErrorKind};
+
+    #[test]
+    fn a_line_that_cannot_be_written_never_ends_who_has_to_save() {
+        let [full, gone, closed] =
+            [ErrorKind::StorageFull, ErrorKind::BrokenPipe, ErrorKind::Other].map(Error::from);
+        assert!(matters(&full, false, 1) && matters(&closed, false, 1));
+        for (error, stopping, ranks) in
+            [(&gone, false, 1), (&full, true, 1), (&closed, true, 1), (&closed, false, 3)]
+        {
+            assert!(!matters(error, stopping, ranks), "{error} {stopping} {ranks}");
+        }
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_written_out() {

@@ -3,9 +3,12 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Result, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::Duration;
 
 /// Name of the file that is locked. It stays when the lock ends: a file that is removed could be locked twice.
 const NAME: &str = ".siskin-lock";
+/// Longer than [`Lock::is_taken`] holds the lock to see whether it is free.
+const QUESTION: Duration = Duration::from_millis(20);
 
 /// Held as long as it lives; the system ends it with the process, however that ends.
 #[derive(Debug)]
@@ -17,7 +20,11 @@ impl Lock {
     /// Takes the lock of `folder`, or says who holds it. What killed processes left half-written in the folder is removed.
     pub fn take(folder: &Path) -> Result<Lock> {
         let mut file = open(folder)?;
-        match file.try_lock() {
+        let first = file.try_lock();
+        if matches!(first, Err(TryLockError::WouldBlock)) {
+            std::thread::sleep(QUESTION);
+        }
+        match first.or_else(|_| file.try_lock()) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
@@ -52,7 +59,7 @@ impl Lock {
         Ok(Lock { _file: file })
     }
 
-    /// Whether somebody holds the lock of `folder` now. Who takes it at this very moment may meet the question.
+    /// Whether somebody holds the lock of `folder` now.
     pub fn is_taken(folder: &Path) -> Result<bool> {
         match File::open(folder.join(NAME)) {
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
