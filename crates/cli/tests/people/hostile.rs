@@ -257,7 +257,7 @@ fn pipes_and_links_in_our_places_are_left_alone() {
     }
     let output = bounded(MEMORY, &["adapt", "x", "--out", "out/x.task"], folder.path()).output().unwrap();
     assert!(output.status.success() && at("out/x.task").exists(), "{}", text(&output.stderr));
-    let server = Server::start(&["--state", "piped"], folder.path());
+    let server = Server::of(bounded(MEMORY, &["serve", "--port", "0", "--state", "piped"], folder.path()));
     assert_eq!(server.ask("GET", "/health", "", b"").0, 200);
     std::fs::write(at("victim"), "precious words").unwrap();
     std::os::unix::fs::symlink(at("victim"), at("linked/.siskin-lock")).unwrap();
