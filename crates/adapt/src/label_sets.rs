@@ -244,13 +244,23 @@ impl LabelSetTask {
 
     /// Reads a task file; `None` if it holds a task of another kind.
     pub fn load(path: &Path) -> Result<Option<LabelSetTask>> {
-        let Some((about, bytes)) = KIND.load::<About>(path)? else { return Ok(None) };
+        let Some(parts) = KIND.load::<About>(path)? else { return Ok(None) };
+        Self::of_parts(parts, path).map(Some)
+    }
+
+    /// Such a file from its bytes; `sealed`: whether its checksum must fit.
+    pub(crate) fn parse(bytes: &[u8], name: &str, sealed: bool) -> Result<Option<LabelSetTask>> {
+        let Some(parts) = KIND.parse::<About>(bytes, name, sealed)? else { return Ok(None) };
+        Self::of_parts(parts, Path::new(name)).map(Some)
+    }
+
+    fn of_parts((about, bytes): (About, Vec<u8>), path: &Path) -> Result<LabelSetTask> {
         let classifier = LabelSetClassifier::from_bytes(&bytes, path)?;
         let labels = classifier.learned()?.labels;
         if labels != about.labels.len() || labels != about.counts.len() {
             let why = format!("it names {} labels and knows {labels}", about.labels.len());
             return Err(Error::Task { name: path.display().to_string(), why });
         }
-        Ok(Some(LabelSetTask { about, classifier }))
+        Ok(LabelSetTask { about, classifier })
     }
 }

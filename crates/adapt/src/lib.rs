@@ -68,6 +68,11 @@ pub mod fuzzing {
     pub fn unsealed_task(bytes: &[u8]) -> crate::Result<crate::TaskClassifier> {
         crate::TaskClassifier::parse(bytes, "fuzz", false)
     }
+
+    /// Whether a task file of label sets can be used; `sealed`: its checksum must fit.
+    pub fn label_sets(bytes: &[u8], sealed: bool) -> crate::Result<bool> {
+        crate::LabelSetTask::parse(bytes, "fuzz", sealed).map(|task| task.is_some())
+    }
 }
 
 pub use answer::{Answer, NamedAnswer, Neighbour};

@@ -119,7 +119,7 @@ fn table(task: &TaskClassifier, pool: &Pool, found: &[NextLabel]) -> anyhow::Res
             true => "none of these".to_owned(),
             false => format!("{} {:.0} %", task.classes()[answer.label], 100.0 * answer.probability()),
         };
-        say!("{:<width$}  {:>7.4}  now: {guess}", pool.names[next.index], next.score);
+        say!("{:<width$}  {:>7.4}  now: {guess}", crate::out::name(&pool.names[next.index]), next.score);
     }
     Ok(())
 }

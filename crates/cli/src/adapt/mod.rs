@@ -134,7 +134,7 @@ fn sets(
         task.examples(),
         support.classes().len()
     );
-    task.labels().for_each(|(name, count)| say!("  {name}  {count}"));
+    task.labels().for_each(|(name, count)| say!("  {}  {count}", crate::out::name(name)));
     let seconds = start.elapsed().as_secs_f64();
     say!("Written: {} in {seconds:.1} s. Next: siskin predict {} IMAGE...", out.display(), quoted(&out));
     Ok(())
@@ -210,7 +210,7 @@ fn unused(support: &LabelledImages) -> Vec<String> {
 /// What was not used, the first of it by name.
 fn left_out(notes: &[String]) {
     const NAMED: usize = 5;
-    notes.iter().take(NAMED).for_each(|note| say!("left out: {note}"));
+    notes.iter().take(NAMED).for_each(|note| say!("left out: {}", crate::out::name(note)));
     if notes.len() > NAMED {
         say!("left out: {} more", notes.len() - NAMED);
     }
@@ -224,7 +224,7 @@ pub(crate) fn print(task: &TaskClassifier) {
     }
     say!("{} classes, {} examples:", task.classes().len(), task.labels().len());
     for (c, name) in task.classes().iter().enumerate() {
-        say!("  {name}  {}", task.labels().iter().filter(|&&label| label == c).count());
+        say!("  {}  {}", crate::out::name(name), task.labels().iter().filter(|&&label| label == c).count());
     }
     if task.others() > 0 {
         say!("{} other images of the same kind stand beside them.", task.others());

@@ -2,7 +2,7 @@
 
 use super::printer::{Printer, Row};
 use super::{Out, shortened};
-use crate::out::Visible;
+use crate::out::{Visible, name};
 use siskin_adapt::{NamedAnswer, Neighbour, percent};
 use std::io::Write;
 
@@ -25,8 +25,8 @@ impl<'a> Table<'a> {
 
     fn begin(&mut self, rows: &[Row]) -> std::io::Result<[usize; 3]> {
         let possible = format!("possible ({} %)", percent(self.level));
-        let widest = |name: &str, of: &dyn Fn(&Row) -> usize| {
-            rows.iter().map(of).max().unwrap_or(0).clamp(name.chars().count(), WIDEST)
+        let widest = |title: &str, of: &dyn Fn(&Row) -> usize| {
+            rows.iter().map(of).max().unwrap_or(0).clamp(title.chars().count(), WIDEST)
         };
         let of_row = |f: fn(&NamedAnswer) -> usize| move |(_, row): &Row| row.as_ref().map_or(0, f);
         let widths = [
@@ -52,7 +52,7 @@ impl Printer for Table<'_> {
         };
         self.widths = Some([w0, w1, w2]);
         for (path, row) in rows {
-            let path = shortened(path, w0);
+            let path = name(&shortened(path, w0)).into_owned();
             let row = match row {
                 Ok(row) => row,
                 Err(error) => {
@@ -72,7 +72,7 @@ impl Printer for Table<'_> {
                 probabilities(row)
             )?;
             for Neighbour { example, class, kernel, .. } in &row.nearest {
-                writeln!(self.out, "{:w0$}    kernel {kernel:.3}  {class}  {example}", "")?;
+                writeln!(self.out, "{:w0$}    kernel {kernel:.3}  {}  {}", "", name(class), name(example))?;
             }
         }
         Ok(self.out.flush()?)

@@ -1,6 +1,6 @@
 //! Answers for images.
 
-use super::images::{check_images, image_seconds, turns, view, warnings};
+use super::images::{image_seconds, open, turns, view, warnings};
 use super::{Id, Shared, id};
 use crate::App;
 use crate::answers::{LongAnswer, joined};
@@ -72,11 +72,12 @@ pub(crate) async fn predict(
     let entry = app.tasks.get(&id)?;
     let read = body::read(&app, request).await?;
     let (settings, images) = images(&app, &read, settings).await?;
-    check_images(&app, images.iter())?;
+    let mut job = app.work.job(read.peer, 0.0);
+    let opened = open(&app, &mut job, images.clone()).await?;
     let (answering, notes) = answering(&entry, settings)?;
     let each = entry.task.shape().answer_seconds();
-    let seconds = |image: &Bytes| each + image_seconds(&app.models[entry.model], image);
-    let mut job = app.work.job(images.iter().map(seconds).sum());
+    let seconds = opened.iter().map(|one| each + image_seconds(&app.models[entry.model], one));
+    job.expect(seconds.clone().sum());
     let room = app.answers.claim(images.len() * answer_bytes(&entry.task, settings.explain)).await?;
     let (mut parts, mut looks) =
         (vec![format!("{{\"task\":{},\"predictions\":[", json!(id)).into_bytes()], Vec::new());
@@ -177,9 +178,11 @@ async fn images(app: &App, read: &Read, settings: Settings) -> Reply<(Settings, 
     let bytes = read.bytes.clone();
     match body::kind(&read.headers)? {
         Kind::Image => Ok((settings, vec![bytes])),
-        Kind::Json => app.work.job(body::seconds(&bytes)).turn(move |_| images_json(&bytes)).await,
+        Kind::Json => app.work.job(read.peer, body::seconds(&bytes)).turn(move |_| images_json(&bytes)).await,
         Kind::Multipart(boundary) => {
-            let parts = body::parts(bytes, &boundary, app.limits.max_images).await?;
+            let (most, seconds) = (app.limits.max_images, body::seconds(&bytes));
+            let parts = move |_: &Arc<AtomicBool>| body::parts(bytes, &boundary, most);
+            let parts = app.work.job(read.peer, seconds).turn(parts).await?;
             Ok((settings, parts.into_iter().map(|part| part.bytes).collect()))
         }
     }

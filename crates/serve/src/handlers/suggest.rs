@@ -1,6 +1,6 @@
 //! Which images to label next, and whether more labels would help.
 
-use super::images::{check_images, image_seconds, stop_if, turns, view};
+use super::images::{image_seconds, open, stop_if, turns, view};
 use super::{Id, Shared, id};
 use crate::body::{self, Encoded, Kind};
 use crate::error::{Refusal, Reply};
@@ -57,12 +57,13 @@ pub(crate) async fn suggest(State(app): Shared, path: Id, request: Request) -> R
     }
     let bytes = read.bytes.clone();
     let SuggestRequest { images, count, by } =
-        app.work.job(body::seconds(&bytes)).turn(move |_| request_of(&bytes)).await?;
-    check_images(&app, images.iter())?;
+        app.work.job(read.peer, body::seconds(&bytes)).turn(move |_| request_of(&bytes)).await?;
+    let mut job = app.work.job(read.peer, 0.0);
+    let opened = open(&app, &mut job, images.clone()).await?;
     let each = entry.task.shape().answer_seconds();
-    let seconds = |image: &Bytes| each + image_seconds(&app.models[entry.model], image);
+    let seconds = opened.iter().map(|one| each + image_seconds(&app.models[entry.model], one));
     let fits = FITS * entry.task.shape().fit_seconds();
-    let mut job = app.work.job(images.iter().map(seconds).sum::<f64>() + fits);
+    job.expect(seconds.clone().sum::<f64>() + fits);
     let mut seen = Seen { features: None, places: Vec::new(), errors: Vec::new() };
     for images in turns(images, seconds) {
         let (shared, of) = (app.clone(), entry.clone());
@@ -139,4 +140,9 @@ fn request_of(bytes: &[u8]) -> Reply<SuggestRequest> {
         }
     };
     Ok(SuggestRequest { images: images.iter().map(Encoded::bytes).collect::<Reply<_>>()?, count, by })
+}
+
+/// The images of a body, for the fuzz targets.
+pub(crate) fn images_of_pool(bytes: &[u8]) -> Vec<Bytes> {
+    request_of(bytes).map(|request| request.images).unwrap_or_default()
 }
