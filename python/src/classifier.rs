@@ -263,7 +263,7 @@ pub(crate) fn bar(progress: Arc<Progress>, verbose: bool) -> impl FnMut() {
 }
 
 /// The value that `name` means.
-fn named<T: Copy>(what: &str, table: &[(&str, T)], name: &str) -> PyResult<T> {
+pub(crate) fn named<T: Copy>(what: &str, table: &[(&str, T)], name: &str) -> PyResult<T> {
     table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<&str> = table.iter().map(|(known, _)| *known).collect();
         value_error(format!("{what} = {name:?} is not known; there are: {}", known.join(", ")))

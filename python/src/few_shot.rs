@@ -1,6 +1,7 @@
 //! A trained network, and the tasks it is adapted to.
 
 use crate::array::{column, table};
+use crate::classifier::named;
 use crate::image::{Given, Source};
 use crate::pool::Pool;
 use crate::{file_error, value_error};
@@ -9,8 +10,8 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use siskin_adapt::{
-    Answer, DeviceChoice, EMBEDDED, Example, Features, Intake, LabelledImages, Look, Mismatch, Model, Rules,
-    TaskClassifier, View, look_every, looks_of,
+    Answer, Criterion, DeviceChoice, EMBEDDED, Example, Features, Intake, Look, Mismatch, Model, Rules,
+    LabelledImages, TaskClassifier, View, look_every, looks_of,
 };
 use siskin_data::OnBadImage;
 use std::path::PathBuf;
@@ -220,6 +221,34 @@ impl Network {
         })
     }
 
+    /// The task without an example, by its place.
+    fn remove_example(&self, py: Python<'_>, task: &Task, place: usize) -> PyResult<Task> {
+        let (model, task) = (self.model.clone(), task.0.clone());
+        self.pool.run(py, move || {
+            let changed = task.without_example(&model, place, &Arc::default());
+            changed.map(Task::of).map_err(value_error)
+        })
+    }
+
+    /// Places and scores of the images whose labels would tell the most.
+    fn suggest(
+        &self,
+        py: Python<'_>,
+        task: &Task,
+        images: Vec<Given<'_>>,
+        count: usize,
+        criterion: &str,
+    ) -> PyResult<Vec<(usize, f64)>> {
+        let by = named("criterion", &Criterion::NAMED, criterion)?;
+        task.0.check_model(&self.model).map_err(value_error)?;
+        let features = self.features(py, images)?;
+        let task = task.0.clone();
+        self.pool.run(py, move || {
+            let found = task.suggest(&features, count, by).map_err(value_error)?;
+            Ok(found.iter().map(|next| (next.index, next.score)).collect())
+        })
+    }
+
     /// Probabilities, entropy, latent variance and novelty of images.
     fn predictions<'py>(
         &self,
@@ -407,6 +436,18 @@ impl PyTask {
     /// Names of the classes.
     fn classes(&self) -> Vec<String> {
         self.0.classes().to_vec()
+    }
+
+    /// Names of the examples.
+    fn names(&self) -> Vec<String> {
+        self.0.names().to_vec()
+    }
+
+    /// Whether more labels would change little: that, the gain of a doubling, its upper bound, and a sentence; `None` if it cannot be said.
+    fn advice(&self, py: Python<'_>) -> PyResult<Option<(bool, f64, f64, String)>> {
+        let task = self.0.clone();
+        let found = Pool::default().run(py, move || task.advice().map_err(value_error))?;
+        Ok(found.map(|found| (found.enough, found.gain, found.at_most, found.sentence)))
     }
 
     /// Examples of each class.

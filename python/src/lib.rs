@@ -8,6 +8,7 @@ mod few_shot;
 mod image;
 mod interrupt;
 mod label_sets;
+mod networks;
 mod pool;
 mod runs;
 
@@ -27,6 +28,8 @@ mod _native {
     use crate::few_shot::{Network, PyTask};
     #[pymodule_export]
     use crate::label_sets::LabelSets;
+    #[pymodule_export]
+    use crate::networks::{check_network_name, keep_network, probe_network};
     #[pymodule_export]
     use crate::runs::{test, train};
     use pyo3::prelude::*;

@@ -19,6 +19,18 @@ impl TaskClassifier {
     ) -> Result<TaskClassifier> {
         self.check_model(model)?;
         let new = model.embed_until(more.examples().iter().map(|e| &e.view), stop)?;
+        self.with_embedded(model, more, new, stop)
+    }
+
+    /// [`TaskClassifier::with_examples`] whose features are known, by [`Support::features`].
+    pub fn with_embedded(
+        &self,
+        model: &Model,
+        more: &Support,
+        new: Features,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<TaskClassifier> {
+        self.check_model(model)?;
         let mut all = self.labelled();
         all.other_kind |= model.mismatch(more.examples().iter().map(|e| &e.view.look)).is_some();
         for example in more.examples() {

@@ -3,13 +3,15 @@
 use crate::cost::{FitLimits, Shape};
 use crate::error::{Error, Result};
 use crate::intake::Intake;
-use siskin_data::OnBadImage;
 use siskin_data::fault::{BadFile, Fault};
 use siskin_data::source::listing::Listing;
 use siskin_data::source::tree::MAX_FILE_BYTES;
 use siskin_data::source::{self, Hints};
-use siskin_model::{Model, View};
+use siskin_data::{OnBadImage, Progress};
+use siskin_methods::Features;
+use siskin_model::{ImageKey, KeptFeatures, Model, View, unit};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// Most bytes of the name of a class, and of a task.
 const MOST_NAME: usize = 200;
@@ -32,6 +34,8 @@ pub struct Example {
 pub struct LabelledImages {
     classes: Vec<String>,
     examples: Vec<Example>,
+    /// What features of the examples are kept by, where their files are known.
+    keys: Vec<Option<ImageKey>>,
     bad: Vec<BadFile>,
     ignored: Vec<String>,
 }
@@ -47,7 +51,8 @@ impl LabelledImages {
     pub fn more(classes: Vec<String>, examples: Vec<Example>) -> Result<LabelledImages> {
         check_examples(&classes, &examples.iter().map(|e| e.class).collect::<Vec<_>>())?;
         examples.iter().try_for_each(|e| check_name("example", &e.name, MOST_EXAMPLE_NAME))?;
-        Ok(LabelledImages { classes, examples, bad: Vec::new(), ignored: Vec::new() })
+        let keys = vec![None; examples.len()];
+        Ok(LabelledImages { classes, examples, keys, bad: Vec::new(), ignored: Vec::new() })
     }
 
     /// The images of a folder with one folder per class (or of any other layout that `siskin data` reads). A folder of a
@@ -70,21 +75,24 @@ impl LabelledImages {
         let mut ignored = listing.ignored.clone();
         for folder in without_images(path, &listing) {
             if on_bad == OnBadImage::Error {
-                return Err(Error::Support(format!(
-                    "the folder {folder} has no image that can be read by its name. Put one there, or take it away"
+                return Err(Error::LabelledImages(format!(
+                    "the folder {folder} has no image that can be read by its name. Put one there, take it away, or leave it out by \
+                     --on-bad-image skip (on_bad_image=\"skip\" in Python)"
                 )));
             }
             ignored.push(folder);
         }
         let count = listing.items.len();
         Shape { classes: listing.classes.len(), examples: count }.check(&FitLimits::TERMINAL)?;
-        let mut views: Vec<Option<View>> = vec![None; count];
+        let mut views: Vec<Option<(View, ImageKey)>> = vec![None; count];
         let mut bad = listing.bad.clone();
         for (t, tree) in listing.trees.iter().enumerate() {
             let items: Vec<usize> = (0..count).filter(|&i| listing.items[i].tree == t).collect();
             let wanted: Vec<&str> = items.iter().map(|&i| listing.items[i].path.as_str()).collect();
             tree.stream(&wanted, MAX_FILE_BYTES, &mut |index, read: std::result::Result<Vec<u8>, Fault>| {
-                match read.and_then(|bytes| intake.view(model, &bytes)) {
+                let seen =
+                    |bytes: Vec<u8>| Ok((intake.view(model, &bytes)?, *blake3::hash(&bytes).as_bytes()));
+                match read.and_then(seen) {
                     Ok(view) => views[items[index]] = Some(view),
                     Err(fault) => bad.push(BadFile { path: tree.display(wanted[index]), fault }),
                 }
@@ -95,11 +103,66 @@ impl LabelledImages {
             return Err(siskin_data::Error::BadFile { file: file.clone() }.into());
         }
         let classes = listing.classes.iter().map(|c| c.name.clone()).collect();
-        let examples = listing.items.into_iter().zip(views);
-        let examples = examples
-            .filter_map(|(item, view)| Some(Example { name: item.name, class: item.class, view: view? }));
-        let support = LabelledImages::more(classes, examples.collect())?;
-        Ok(LabelledImages { bad, ignored, ..support })
+        let (mut examples, mut keys) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for (item, seen) in listing.items.into_iter().zip(views) {
+            let Some((view, key)) = seen else { continue };
+            examples.push(Example { name: item.name, class: item.class, view });
+            keys.push(Some(key));
+        }
+        let support = LabelledImages::more(classes, examples)?;
+        Ok(LabelledImages { bad, ignored, keys, ..support })
+    }
+
+    /// Features of the examples by `model`, as [`Model::embed`] gives them. Those of an added network are taken from the folder `cache`, as
+    /// far as they are there, and new ones are put there a few at a time, so that work that is stopped goes on from there.
+    pub fn features(
+        &self,
+        model: &Model,
+        cache: Option<&Path>,
+        progress: &dyn Progress,
+        stop: &AtomicBool,
+    ) -> Result<Features> {
+        // A network that was trained here is small, and needs no such help. Where another process is at work in the cache, or nothing can
+        // be written, all is computed.
+        let cache = cache.filter(|_| model.foreign().is_some());
+        let mut kept = cache.and_then(|cache| KeptFeatures::open(cache, &model.features_key()).ok());
+        let known = |key: &Option<ImageKey>| kept.as_ref()?.get(key.as_ref()?);
+        let known = self.keys.iter().map(|key| Some(known(key)?.into_iter().map(f64::from).collect()));
+        let mut rows: Vec<Option<Vec<f64>>> = known.collect();
+        let missing: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].is_none()).collect();
+        progress.begin("embedding", missing.len() as u64);
+        let result = missing.chunks(model.images_at_a_time()).try_for_each(|some| -> Result<()> {
+            let fresh = model.raw_features(some.iter().map(|&i| &self.examples[i].view), stop)?;
+            let fresh = fresh.values.chunks_exact(fresh.dim.max(1));
+            let mut new: Vec<(ImageKey, Vec<f32>)> = Vec::new();
+            for (&i, row) in some.iter().zip(fresh) {
+                new.extend(self.keys[i].map(|key| (key, row.iter().map(|&v| v as f32).collect())));
+                rows[i] = Some(row.to_vec());
+            }
+            progress.advance(some.len() as u64);
+            Ok(kept.as_mut().map_or(Ok(()), |kept| kept.add(&new))?)
+        });
+        progress.end();
+        result?;
+        let values: Vec<f64> = rows.into_iter().flatten().flatten().collect();
+        let count = self.examples.len();
+        let mut features = Features { dim: values.len() / count.max(1), rows: count, values };
+        if model.foreign().is_some() {
+            unit(&mut features);
+        }
+        Ok(features)
+    }
+
+    /// The examples as features, by [`LabelledImages::features`] or [`Model::embed`].
+    pub fn examples_as(&self, features: Features, model: &Model) -> crate::Examples {
+        crate::Examples {
+            classes: self.classes.clone(),
+            names: self.examples.iter().map(|e| e.name.clone()).collect(),
+            labels: self.examples.iter().map(|e| e.class).collect(),
+            features,
+            other_kind: model.mismatch(self.examples.iter().map(|e| &e.view.look)).is_some(),
+            others: None,
+        }
     }
 
     /// Names of the classes.
@@ -165,7 +228,7 @@ fn check_count(classes: &[String]) -> Result<()> {
         [one] => format!("only the class `{one}` was"),
         _ => return Ok(()),
     };
-    Err(Error::Support(format!("{given} given; a task needs at least two classes to tell apart")))
+    Err(Error::LabelledImages(format!("{given} given; a task needs at least two classes to tell apart")))
 }
 
 /// Classes with different names, an example of each, and not too many.
@@ -174,17 +237,17 @@ fn check_examples(classes: &[String], labels: &[usize]) -> Result<()> {
     for (c, name) in classes.iter().enumerate() {
         check_name("class", name, MOST_NAME)?;
         if name.trim().is_empty() {
-            return Err(Error::Support(format!("class {} has no name", c + 1)));
+            return Err(Error::LabelledImages(format!("class {} has no name", c + 1)));
         }
         if classes[..c].contains(name) {
-            return Err(Error::Support(format!("two classes are called `{name}`")));
+            return Err(Error::LabelledImages(format!("two classes are called `{name}`")));
         }
         if !labels.contains(&c) {
-            return Err(Error::Support(format!("the class `{name}` has no example that can be used")));
+            return Err(Error::LabelledImages(format!("the class `{name}` has no example that can be used")));
         }
     }
     match labels.iter().find(|&&label| label >= classes.len()) {
-        Some(label) => Err(Error::Support(format!("there is no class number {label}"))),
+        Some(label) => Err(Error::LabelledImages(format!("there is no class number {label}"))),
         None => Ok(()),
     }
 }
@@ -198,7 +261,7 @@ pub(crate) fn check_title(title: &str) -> Result<()> {
 fn check_name(of: &str, name: &str, most: usize) -> Result<()> {
     if name.len() > most {
         let shown: String = name.chars().take(20).collect();
-        return Err(Error::Support(format!(
+        return Err(Error::LabelledImages(format!(
             "the name of the {of} `{}...` has {} bytes; at most {most} are taken",
             shown.escape_debug(),
             name.len()
@@ -206,7 +269,7 @@ fn check_name(of: &str, name: &str, most: usize) -> Result<()> {
     }
     match name.chars().any(char::is_control) {
         false => Ok(()),
-        true => Err(Error::Support(format!(
+        true => Err(Error::LabelledImages(format!(
             "the name of the {of} `{}` has control characters in it",
             name.escape_debug()
         ))),

@@ -21,7 +21,7 @@ const BATCH: usize = 64;
   siskin suggest birds.task photos -n 10 --by entropy
   siskin suggest vectors.task pool.npy --format jsonl  a task made from vectors
 
-The most telling comes first; images like those before it count less, so that a batch does not ask for the same thing twice.
+The most telling comes first (the score says how much: 0 is nothing, and by bald at most the logarithm of the number of classes); images like those before it count less, so that a batch does not ask for the same thing twice.
 Last it is said whether more labels would change little, by examples that were left out. Then: siskin adapt --add FOLDER --to
 TASK.")]
 pub(crate) struct Args {
@@ -73,6 +73,7 @@ struct Pool {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    crate::predict::check_task(&args.task, &args.inputs, "suggest")?;
     anyhow::ensure!(
         LabelSetTask::load(&args.task)?.is_none(),
         "This task has label sets: which image to label next is said for tasks with one class per image."
@@ -113,13 +114,15 @@ fn table(task: &TaskClassifier, pool: &Pool, found: &[NextLabel]) -> anyhow::Res
     let rows: Vec<usize> = found.iter().map(|next| next.index).collect();
     let asked = siskin_methods::select(&pool.features, &rows);
     let answers = task.answer(&asked, &task.thresholds(&Rules::default())?)?;
-    let width = found.iter().map(|next| pool.names[next.index].chars().count()).max().unwrap_or(0);
+    let longest = found.iter().map(|next| pool.names[next.index].chars().count()).max();
+    let width = longest.unwrap_or(0).max("label next".len());
+    say!("{:<width$}  {:>7}  now", "label next", "score");
     for (next, answer) in found.iter().zip(&answers) {
         let guess = match answer.none_of_these {
             true => "none of these".to_owned(),
             false => format!("{} {:.0} %", task.classes()[answer.label], 100.0 * answer.probability()),
         };
-        say!("{:<width$}  {:>7.4}  now: {guess}", crate::out::name(&pool.names[next.index]), next.score);
+        say!("{:<width$}  {:>7.4}  {guess}", crate::out::name(&pool.names[next.index]), next.score);
     }
     Ok(())
 }

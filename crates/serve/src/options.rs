@@ -14,6 +14,8 @@ pub struct Options {
     pub token: Option<String>,
     /// Models by path or name.
     pub models: Vec<String>,
+    /// Added networks that are offered too, loaded when they are first used; one that cannot be offered is named and left out.
+    pub offered: Vec<String>,
     /// Whether a task that names no model gets the first of them that suits what its images look like; else the first.
     pub choose: bool,
     /// What computes their networks.

@@ -39,11 +39,21 @@ pub struct DataFacts {
 impl RunData {
     /// Opens the data that `config` names. `channels`: what the network takes.
     pub fn open(config: &Config, channels: Channels, opener: &Opener<'_>) -> Result<RunData> {
+        RunData::open_for(config, channels, &SplitName::ALL, opener)
+    }
+
+    /// The same where only some splits are `needed`: somebody else's network sees the images of these alone.
+    pub fn open_for(
+        config: &Config,
+        channels: Channels,
+        needed: &[SplitName],
+        opener: &Opener<'_>,
+    ) -> Result<RunData> {
         let data = &config.data;
         let frozen = config.backbone.network.as_deref().map(Frozen::open).transpose()?;
         // The network decides how many pixels are needed.
-        let needed = frozen.as_ref().map_or(0, Frozen::shorter_side);
-        let opener = &Opener { shorter_side: opener.shorter_side.map(|side| side.max(needed)), ..*opener };
+        let least = frozen.as_ref().map_or(0, Frozen::shorter_side);
+        let opener = &Opener { shorter_side: opener.shorter_side.map(|side| side.max(least)), ..*opener };
         let (mut base, base_hash) = splits(&data.train, data.split.as_deref(), data.rotations, opener)?;
         if let Some(count) = data.validation_domains {
             base = base.hold_out_domains(count)?;
@@ -65,13 +75,13 @@ impl RunData {
         let data = RunData { splits, hash, train_transform, test_transform, network: None, images: None };
         match frozen {
             None => Ok(data),
-            Some(frozen) => data.through(frozen, opener),
+            Some(frozen) => data.through(frozen, needed, opener),
         }
     }
 
     /// The vectors that a network makes of the images.
-    fn through(self, frozen: Frozen, opener: &Opener<'_>) -> Result<RunData> {
-        let splits = frozen.splits(&self.splits, opener)?;
+    fn through(self, frozen: Frozen, needed: &[SplitName], opener: &Opener<'_>) -> Result<RunData> {
+        let splits = frozen.splits(&self.splits, needed, opener)?;
         let hash = format!("{} by {}", self.hash, frozen.network.spec.hash());
         Ok(RunData { splits, hash, images: Some(self.splits), network: Some(frozen.network), ..self })
     }

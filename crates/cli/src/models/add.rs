@@ -2,8 +2,9 @@
 
 use super::{describe, probe, registry};
 use anyhow::Context;
-use siskin_adapt::foreign::{Inspected, MOST_BYTES, hash_of};
+use siskin_adapt::foreign::{ClassScores, Inspected, MOST_BYTES, hash_of};
 use siskin_data::files;
+use siskin_data::shell::quoted;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
@@ -34,6 +35,8 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
+    let registry = registry()?;
+    registry.check_free(&args.name)?;
     let found = inspected(&args)?;
     let bytes = files::read(&args.file, MOST_BYTES)
         .with_context(|| format!("cannot read {}", args.file.display()))?;
@@ -43,16 +46,33 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         "{} was changed while it was read. Try again.",
         args.file.display()
     );
-    registry()?.add(&args.name, &found.spec, &bytes)?;
+    registry.add(&args.name, &found.spec, &bytes)?;
     say!("Added: {}", args.name);
     describe(&found.spec);
     say!("  inputs    {}", found.inputs.join(", "));
     say!("  outputs   {}", found.outputs.join(", "));
-    say!(
-        "Next: siskin model try {0} PHOTOS, then siskin adapt PHOTOS --model {0}",
-        siskin_data::shell::quoted(&args.name)
-    );
+    if let Some(scores) = &found.scores {
+        say!("{}", better_output(&args, &found.spec.output, scores));
+    }
+    say!("Next: siskin model try {0} PHOTOS, then siskin adapt PHOTOS --model {0}", quoted(&args.name));
     Ok(())
+}
+
+/// That the output looks like scores of classes, and what to ask for.
+fn better_output(args: &Args, output: &str, of: &ClassScores) -> String {
+    let why = format!(
+        "`{output}` looks like scores of the {} classes that the network was trained on; what they are computed from is mostly better.",
+        of.classes
+    );
+    match &of.features {
+        Some(features) => {
+            let (name, features) = (quoted(&args.name), quoted(features));
+            format!(
+                "{why} To take it: siskin model remove {name}, then add it again with --output {features}"
+            )
+        }
+        None => format!("{why} Export the network without its last layer."),
+    }
 }
 
 /// What a process of its own found in the file.

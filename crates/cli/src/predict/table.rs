@@ -15,12 +15,14 @@ const SHOWN: usize = 5;
 pub(super) struct Table<'a> {
     out: Visible<Out<'a>>,
     level: f64,
+    /// Whether entropy and latent variance are shown.
+    explain: bool,
     widths: Option<[usize; 3]>,
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn new(out: Out<'a>, level: f64) -> Table<'a> {
-        Table { out: Visible(out), level, widths: None }
+    pub(super) fn new(out: Out<'a>, level: f64, explain: bool) -> Table<'a> {
+        Table { out: Visible(out), level, explain, widths: None }
     }
 
     fn begin(&mut self, rows: &[Row]) -> std::io::Result<[usize; 3]> {
@@ -35,10 +37,12 @@ impl<'a> Table<'a> {
             widest(&possible, &of_row(|row| row.set.join(", ").chars().count())),
         ];
         let [w0, w1, w2] = widths;
+        let more =
+            if self.explain { format!("{:>7}  {:>8}  ", "entropy", "variance") } else { String::new() };
         writeln!(
             self.out,
-            "{:w0$}  {:w1$}  {:>6}  {possible:w2$}  {:>7}  {:>8}  probabilities",
-            "image", "answer", "sure", "entropy", "variance"
+            "{:w0$}  {:w1$}  {:>6}  {possible:w2$}  {more}probabilities",
+            "image", "answer", "sure"
         )?;
         Ok(widths)
     }
@@ -61,14 +65,16 @@ impl Printer for Table<'_> {
                 }
             };
             let set = row.set.join(", ");
+            let more = match self.explain {
+                true => format!("{:>7.3}  {:>8.3}  ", row.entropy, row.latent_variance),
+                false => String::new(),
+            };
             writeln!(
                 self.out,
-                "{path:w0$}  {:w1$}  {:>6}  {:w2$}  {:>7.3}  {:>8.3}  {}",
+                "{path:w0$}  {:w1$}  {:>6}  {:w2$}  {more}{}",
                 answer(row),
                 row.probability.map_or("-".into(), |p| format!("{:.1}%", 100.0 * p)),
                 if row.none_of_these { "-".into() } else { clipped(&set, w2) },
-                row.entropy,
-                row.latent_variance,
                 probabilities(row)
             )?;
             for Neighbour { example, class, kernel, .. } in &row.nearest {
