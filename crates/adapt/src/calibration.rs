@@ -32,6 +32,12 @@ pub struct TaskCalibration {
     pub left_out: Option<LeftOut>,
     /// Whether the examples are of another kind than the model's training images.
     pub other_kind: bool,
+    /// Whether the examples lie far from the model's training images, farther than validation tasks do (`shift.rs`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unlike: bool,
+    /// Where a task has more classes than any that the model was validated on: how many times as many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<f64>,
     /// Without validation classes: the score of "none of these", as weights of facts. Tasks from before it was kept have none, and mean the
     /// distance to the nearest example.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -74,6 +80,8 @@ impl TaskCalibration {
             validation: None,
             left_out: None,
             other_kind: false,
+            unlike: false,
+            beyond: None,
             strangeness: Vec::new(),
             others: Vec::new(),
         }
@@ -84,7 +92,7 @@ impl TaskCalibration {
         held: Option<&HeldOut>,
         card: Option<&Card>,
         (classes, shot): (usize, f64),
-        other_kind: bool,
+        (other_kind, unlike): (bool, bool),
     ) -> Result<TaskCalibration> {
         let validation = card.and_then(|card| card.nearest(classes, shot)).cloned();
         let of_shape = validation.as_ref().and_then(|shape| shape.temperature);
@@ -93,14 +101,22 @@ impl TaskCalibration {
             None => UNKNOWN.map(|(name, weight)| (name.into(), weight)).to_vec(),
             Some(_) => Vec::new(),
         };
+        let most = card.and_then(Card::most_classes);
+        let beyond = most.map(|most| classes as f64 / most as f64);
         let mut found = TaskCalibration {
             temperature,
             validation,
             other_kind,
+            unlike: unlike && !other_kind,
+            beyond: beyond.filter(|times| *times > 1.0),
             strangeness,
             ..TaskCalibration::nothing()
         };
-        let doubt = if other_kind { Doubt::OTHER_KIND } else { Doubt::USUAL };
+        let doubt = match (other_kind, found.unlike) {
+            (true, _) => Doubt::OTHER_KIND,
+            (_, true) => Doubt::UNLIKE,
+            _ => Doubt::USUAL,
+        };
         let Some(HeldOut { raw, labels }) = held else {
             found.caution = caution(&Known { probabilities: &[], labels: &[], classes }, doubt);
             found.temperature *= found.caution;
@@ -152,9 +168,24 @@ impl TaskCalibration {
         self.left_out.as_ref().is_some_and(LeftOut::surprises)
     }
 
+    fn unlike_sentence(&self) -> String {
+        let checked = match &self.left_out {
+            Some(left_out) => {
+                format!("the {} examples that can be left out lower or raise that", left_out.of)
+            }
+            None => "a second example of a class lets the task check itself".into(),
+        };
+        format!(
+            "These look unlike the images this model was validated on: its certainty and the rates it promises may not hold for them. So the \
+             probabilities are made less sure (by a temperature of {:.2}) and sets are wider; {checked}.",
+            self.caution
+        )
+    }
+
     /// What the answers rest on, in sentences.
     pub fn sentence(&self) -> String {
         let model = match (&self.validation, &self.left_out) {
+            (Some(_), _) if self.unlike => self.unlike_sentence(),
             (Some(shape), _) if !self.other_kind => format!(
                 "Sets and \"none of these\" rest on the model's validation classes ({} classes, {} {} each).",
                 shape.way,
@@ -243,9 +274,9 @@ mod tests {
             },
             labels: (0..25).map(|i| usize::from(i >= right)).collect(),
         };
-        let good = TaskCalibration::new(Some(&held(24)), None, (2, 12.5), false).unwrap();
+        let good = TaskCalibration::new(Some(&held(24)), None, (2, 12.5), (false, false)).unwrap();
         assert!(!good.contradicted() && good.caution == 1.0, "{good:?}");
-        let bad = TaskCalibration::new(Some(&held(15)), None, (2, 12.5), false).unwrap();
+        let bad = TaskCalibration::new(Some(&held(15)), None, (2, 12.5), (false, false)).unwrap();
         assert!(bad.contradicted() && bad.caution > 3.0, "{}", bad.caution);
         assert!(
             bad.sentence().contains("15 of 25 were right where its probabilities expected 24"),

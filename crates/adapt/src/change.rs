@@ -22,11 +22,11 @@ impl TaskClassifier {
         self.with_embedded(model, more, new, stop)
     }
 
-    /// [`TaskClassifier::with_examples`] whose features are known, by [`Support::features`].
+    /// [`TaskClassifier::with_examples`] whose features are known, by [`LabelledImages::features`].
     pub fn with_embedded(
         &self,
         model: &Model,
-        more: &Support,
+        more: &LabelledImages,
         new: Features,
         stop: &Arc<AtomicBool>,
     ) -> Result<TaskClassifier> {

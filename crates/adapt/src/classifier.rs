@@ -10,6 +10,7 @@ use crate::held_out::held_out;
 use crate::labelled_images::{LabelledImages, check, check_title};
 use crate::none_of_these::others::Others;
 use crate::rules::{Rules, Thresholds};
+use crate::shift::unlike;
 use serde::{Deserialize, Serialize};
 use siskin_data::Embeddings;
 use siskin_gp::classifier::GpClassifier;
@@ -138,7 +139,9 @@ impl TaskClassifier {
                 fit_examples((FromExamples::classifier(), FEATURES), &features, (&labels, way), stop)?
             }
         };
-        let calibration = calibrated(&fitted, (&labels, way), (model.card().ok(), other_kind), stop)?;
+        let card = model.card().ok();
+        let unlike = card.is_some_and(|card| unlike(card, &features, &labels));
+        let calibration = calibrated(&fitted, (&labels, way), (card, other_kind, unlike), stop)?;
         let made_with =
             ModelRef { name: model.name().into(), hash: model.hash().into(), origin: model.origin().into() };
         let (title, model) = (title.into(), Some(made_with));
@@ -177,7 +180,7 @@ impl TaskClassifier {
             false => (GpClassifier::default(), COLUMNS),
         };
         let fitted = fit_examples(settings, &features, (&labels, way), &Arc::default())?;
-        let calibration = calibrated(&fitted, (&labels, way), (None, false), &AtomicBool::new(false))?;
+        let calibration = calibrated(&fitted, (&labels, way), (None, false, false), &AtomicBool::new(false))?;
         let title = vectors.name.clone();
         let (model, others) = (None, None);
         Ok(TaskClassifier { title, model, classes, names, labels, features, fitted, calibration, others })
@@ -344,15 +347,16 @@ fn fit_examples(
     Fitted::of_vectors(classifier, features, labels, balance)
 }
 
-/// What is known of how sure it may be, from the model's `card` and whether the examples are of `other_kind`.
+/// What is known of how sure it may be, from the model's `card` and whether the examples are of `other_kind`, or `unlike` its images.
 fn calibrated(
     fitted: &Fitted,
     (labels, way): (&[usize], usize),
-    (card, other_kind): (Option<&Card>, bool),
+    (card, other_kind, unlike): (Option<&Card>, bool, bool),
     stop: &AtomicBool,
 ) -> Result<TaskCalibration> {
     let held = held_out(fitted, labels, way, stop)?;
-    TaskCalibration::new(held.as_ref(), card, (way, labels.len() as f64 / way as f64), other_kind)
+    let shape = (way, labels.len() as f64 / way as f64);
+    TaskCalibration::new(held.as_ref(), card, shape, (other_kind, unlike))
 }
 
 /// Whether every row has the length 1, as far as 32-bit floats can tell.

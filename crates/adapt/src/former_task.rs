@@ -36,8 +36,16 @@ pub(crate) fn of_format_3(header: Header<Former>) -> Header<TaskCalibration> {
                 let novelty =
                     NoveltyFacts { name, weights, members: novelty, strangers: Vec::new(), auroc: 0.5 };
                 let left_out = None;
-                let shape =
-                    ShapeFacts { way, shot, queries, temperature: None, set_scores, left_out, novelty };
+                let shape = ShapeFacts {
+                    way,
+                    shot,
+                    queries,
+                    temperature: None,
+                    set_scores,
+                    left_out,
+                    most_shift: None,
+                    novelty,
+                };
                 known.validation = Some(shape);
             }
             Origin::HeldOut { .. } | Origin::Nothing { .. } => {

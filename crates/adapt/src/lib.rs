@@ -25,6 +25,7 @@
 //! | What will it cost? | `cost.rs` |
 //! | How sure may it be? | `calibration.rs`, `held_out.rs`, `tempering.rs`, `measure.rs` |
 //! | What if classes have unequal numbers of examples? | `balance.rs`, `unequal.rs` |
+//! | Are the images like those the model was validated on? | `shift.rs` |
 //! | Which classes are possible? | `sets.rs` |
 //! | Is it none of these? | `none_of_these/` |
 //! | Which images to label next? | `suggest.rs` |
@@ -54,6 +55,7 @@ mod none_of_these;
 mod rules;
 mod sealed;
 mod sets;
+mod shift;
 mod suggest;
 mod task_file;
 mod tempering;
@@ -89,13 +91,15 @@ pub use measure::{Measured, ValidationEpisode};
 pub use none_of_these::novelty::NoveltyScore;
 pub use none_of_these::others::read_others;
 pub use rules::{Rules, Thresholds, percent};
+pub use shift::feature_facts;
 pub use siskin_data::Image;
 pub use siskin_gp::active::Criterion;
 pub use siskin_methods::Features;
 pub use siskin_model::Error as ModelError;
 pub use siskin_model::foreign;
 pub use siskin_model::{
-    Card, DeviceChoice, EMBEDDED, Look, Looks, Mismatch, Model, ModelHead, ShapeFacts, TestFacts, View, unit,
+    Card, DeviceChoice, EMBEDDED, FeatureFacts, Look, Looks, Mismatch, Model, ModelHead, ShapeFacts,
+    TestFacts, View, unit,
 };
 pub use suggest::{Advice, NextLabel};
 pub use vector_classifier::{VectorClassifier, VectorRules, VectorSettings};

@@ -8,11 +8,12 @@ use crate::held_out::held_out;
 use crate::none_of_these::novelty::{Both, NoveltyScore, compare, named};
 use crate::none_of_these::strangeness::{Facts, score};
 use crate::sets;
+use crate::shift::{most_shift, shift};
 use crate::tempering::{Known, common};
 use rayon::prelude::*;
 use siskin_calib::{Predictions, accuracy, auroc};
 use siskin_methods::{Features, GaussianProcess};
-use siskin_model::{LeftOutFacts, NoveltyFacts, ShapeFacts};
+use siskin_model::{FeatureFacts, LeftOutFacts, NoveltyFacts, ShapeFacts};
 use std::sync::atomic::AtomicBool;
 
 /// Labelled examples, queries of their classes, and queries of other classes.
@@ -33,6 +34,7 @@ pub struct ValidationEpisode {
 pub struct Measured {
     way: usize,
     shot: usize,
+    shifts: Vec<f64>,
     chosen_by: Part,
     measured_by: Part,
 }
@@ -77,16 +79,20 @@ impl Part {
 }
 
 impl Measured {
-    /// Of episodes with `way` classes and `shot` examples of each; at least two episodes.
+    /// Of episodes with `way` classes and `shot` examples of each; at least two episodes. `features`: those of training images.
     pub fn new(
         process: &GaussianProcess,
-        way: usize,
-        shot: usize,
+        (way, shot): (usize, usize),
         episodes: &[ValidationEpisode],
+        features: Option<&FeatureFacts>,
     ) -> Result<Measured> {
         let (first, second) = episodes.split_at(episodes.len() / 2);
         let (chosen_by, measured_by) = (Part::new(process, way, first)?, Part::new(process, way, second)?);
-        Ok(Measured { way, shot, chosen_by, measured_by })
+        let shifts = features.map(|facts| {
+            let of = |episode: &ValidationEpisode| shift(facts, &episode.support, &episode.labels);
+            episodes.iter().filter_map(of).collect()
+        });
+        Ok(Measured { way, shot, shifts: shifts.unwrap_or_default(), chosen_by, measured_by })
     }
 
     /// One temperature for all of these shapes.
@@ -126,6 +132,7 @@ impl Measured {
             temperature: None,
             set_scores: thinned(sets::scores(&tuned(&part.inside, &part.truth)?)),
             left_out,
+            most_shift: most_shift(&self.shifts),
             novelty: NoveltyFacts {
                 name: best.name,
                 weights: named(&best.weights),

@@ -13,6 +13,12 @@ use siskin_calib::{Conformal, Predictions, SetRule};
 
 /// Left-out examples contradict a threshold if they miss their sets so often that chance would do so less often than this.
 const CHANCE: f64 = 0.05;
+/// Sets by validation classes, and by examples, aim at this part of the misses that are allowed: a task's classes and images differ more from
+/// validation classes than those do from each other. Chosen on validation classes of other photos than a model's own (docs/trust.md).
+const MARGIN: f64 = 0.75;
+/// The same where the images are known to be unlike the model's, or of another kind.
+const UNLIKE_MARGIN: f64 = 0.5;
+const NOTHING: &str = "no example can be left out, and nothing else speaks for these images";
 
 /// What is asked of the sets.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,63 +58,79 @@ impl Sets {
     /// The threshold by what is known. What cannot be promised, and why sets are wide, is added to `notes`.
     pub(crate) fn threshold(self, known: &TaskCalibration, notes: &mut Vec<String>) -> Result<SetThreshold> {
         let level = share("the level of the sets", self.level)?;
-        let conformal = |scores: &[f64], alpha: f64| -> Result<Option<f64>> {
-            Ok(Conformal::of_scores(SetRule::Lac, scores, alpha)?.threshold)
+        let asked = 1.0 - level;
+        let Some(shape) = &known.validation else {
+            return by_examples_alone(known, level, notes);
         };
-        let by_validation = match &known.validation {
-            None => None,
-            Some(shape) => {
-                let found = conformal(&shape.set_scores, 1.0 - level)?;
-                if found.is_none() {
-                    let few = format!(
-                        "{} calibration predictions are too few for this level",
-                        shape.set_scores.len()
-                    );
-                    notes.push(every_class(level, &few));
-                    return Ok(SetThreshold { level, score: None });
-                }
-                found
-            }
-        };
-        let found = SetThreshold { level, score: by_validation };
-        let trusted = known.validation.is_some() && !known.other_kind;
-        let Some(left_out) = &known.left_out else {
-            if !trusted {
-                notes.push(every_class(
-                    level,
-                    "no example can be left out, and nothing else speaks for these images",
-                ));
-                return Ok(SetThreshold { level, score: None });
-            }
-            return Ok(found);
-        };
-        let expected = known.validation.as_ref().and_then(|shape| shape.left_out.as_ref());
-        let rate = expected.map_or(0.0, |facts| found.missed(&facts.set_scores)).max(1.0 - level);
-        let (n, missed) = (left_out.set_scores.len(), found.missed(&left_out.set_scores));
-        let contradicted = at_least((missed * n as f64).round() as usize, n, rate) < CHANCE;
-        if trusted && !contradicted {
+        let margin = if known.unlike || known.other_kind { UNLIKE_MARGIN } else { MARGIN };
+        let aimed = asked * margin / known.beyond.unwrap_or(1.0);
+        // The most that so few scores can say, where that is all that was asked for.
+        let alpha = aimed.max(1.0 / (shape.set_scores.len() as f64 + 1.0) + 1e-12).min(asked);
+        let found = SetThreshold { level: 1.0 - aimed, score: conformal(&shape.set_scores, alpha)? };
+        if found.score.is_none() {
+            let few =
+                format!("{} calibration predictions are too few for this level", shape.set_scores.len());
+            notes.push(every_class(level, &few));
             return Ok(found);
         }
-        // A model that is wrong for the images gets half the misses: the other sites have seen the left-out examples, which look a
-        // little too good so.
-        let alpha = if known.validation.is_some() { 0.5 * (1.0 - level) } else { 1.0 - level };
-        let by_examples = conformal(&left_out.set_scores, alpha)?;
-        if by_examples.is_none() {
+        notes.extend(why_wide(known));
+        let Some(left_out) = &known.left_out else {
+            if known.other_kind {
+                notes.push(every_class(level, NOTHING));
+                return Ok(SetThreshold { score: None, ..found });
+            }
+            return Ok(found);
+        };
+        let examples = &left_out.set_scores;
+        let expected = shape.left_out.as_ref().map_or(0.0, |facts| found.missed(&facts.set_scores));
+        let (n, missed) = (examples.len(), found.missed(examples));
+        let contradicted = at_least((missed * n as f64).round() as usize, n, expected.max(aimed)) < CHANCE;
+        if !contradicted && !known.other_kind {
+            // What the examples ask for themselves holds for every kind of image; few of them can ask for little.
+            let by_examples = conformal(examples, asked * margin)?.or(conformal(examples, asked)?);
+            return Ok(found.at_least(by_examples.unwrap_or(f64::NEG_INFINITY)));
+        }
+        // The other sites have seen the left-out examples, which look a little too good so.
+        let Some(by_examples) = conformal(examples, asked * UNLIKE_MARGIN)? else {
             notes.push(every_class(level, &format!("{n} left-out examples are too few for this level")));
-        } else if contradicted && trusted {
+            return Ok(SetThreshold { score: None, ..found });
+        };
+        if contradicted && !known.other_kind {
             notes.push(format!(
                 "Sets are wider than the model's validation classes ask for: without that, {} % of the examples, left \
                  out, would miss theirs.",
                 (100.0 * missed).round()
             ));
         }
-        // Without scores of validation classes only the examples speak.
-        let wider = match known.validation {
-            None => by_examples,
-            Some(_) => by_validation.zip(by_examples).map(|(a, b)| a.max(b)),
-        };
-        Ok(SetThreshold { level, score: wider })
+        Ok(found.at_least(by_examples))
     }
+}
+
+fn conformal(scores: &[f64], alpha: f64) -> Result<Option<f64>> {
+    Ok(Conformal::of_scores(SetRule::Lac, scores, alpha)?.threshold)
+}
+
+/// Without scores of validation classes only the examples speak.
+fn by_examples_alone(known: &TaskCalibration, level: f64, notes: &mut Vec<String>) -> Result<SetThreshold> {
+    let Some(left_out) = &known.left_out else {
+        notes.push(every_class(level, NOTHING));
+        return Ok(SetThreshold { level, score: None });
+    };
+    let score = conformal(&left_out.set_scores, 1.0 - level)?;
+    if score.is_none() {
+        let n = left_out.set_scores.len();
+        notes.push(every_class(level, &format!("{n} left-out examples are too few for this level")));
+    }
+    Ok(SetThreshold { level, score })
+}
+
+/// Why sets are wider than what the model's validation classes say.
+fn why_wide(known: &TaskCalibration) -> Vec<String> {
+    let unlike =
+        "These look unlike the images this model was validated on: answers are less sure, and sets wider.";
+    let beyond = "The task has more classes than any that the model was validated on: sets are wider.";
+    let why = [(known.unlike, unlike), (known.beyond.is_some() && !known.other_kind, beyond)];
+    why.iter().filter(|(holds, _)| *holds).map(|(_, why)| (*why).to_owned()).collect()
 }
 
 fn every_class(level: f64, why: &str) -> String {
@@ -116,6 +138,11 @@ fn every_class(level: f64, why: &str) -> String {
 }
 
 impl SetThreshold {
+    /// With a threshold of at least this.
+    fn at_least(self, score: f64) -> SetThreshold {
+        SetThreshold { score: self.score.map(|own| own.max(score)), ..self }
+    }
+
     fn holds(&self, score: f64) -> bool {
         score < self.level || self.score.is_none_or(|most| score <= most)
     }
@@ -159,7 +186,8 @@ mod tests {
         let (found, notes) = sets(&known(Some(right(400)), None, false));
         assert_eq!(found.set(&[0.23, 0.2, 0.19, 0.19, 0.19]), [0, 1, 2, 3, 4], "never one class at 23 %");
         assert_eq!(found.set(&[0.05, 0.94, 0.01]), [1]);
-        assert_eq!(found.set(&[0.6, 0.31, 0.09]), [0, 1]);
+        assert_eq!(found.set(&[0.6, 0.33, 0.07]), [0, 1]);
+        assert_eq!(found.set(&[0.6, 0.31, 0.09]), [0, 1, 2], "it aims at fewer misses than are allowed");
         assert_eq!(found.set(&[0.25; 4]), [0, 1, 2, 3], "equal probabilities enter together");
         assert!(notes.is_empty());
         // Validation with many misses: the sum must be larger.
@@ -186,6 +214,27 @@ mod tests {
         assert_eq!(all.set(&[1.0, 0.0]), [0, 1]);
         let (all, notes) = sets(&known(Some(right(400)), None, true));
         assert!(all.set(&[1.0, 0.0]) == [0, 1] && notes[0].contains("every class"), "{notes:?}");
+    }
+
+    /// The same probabilities, and what is known of the task.
+    #[test]
+    fn sets_are_wider_where_less_is_known() {
+        let p = [0.93, 0.03, 0.02, 0.012, 0.008];
+        let size = |known: &TaskCalibration| {
+            let (found, notes) = sets(known);
+            (found.set(&p).len(), notes.concat())
+        };
+        let usual = known(Some(right(400)), None, false);
+        assert_eq!(size(&usual), (1, String::new()));
+        let unlike = TaskCalibration { unlike: true, ..usual.clone() };
+        assert!(size(&unlike).0 == 2 && size(&unlike).1.contains("unlike the images"), "{:?}", size(&unlike));
+        let beyond = TaskCalibration { beyond: Some(4.0), ..usual.clone() };
+        assert!(size(&beyond).0 == 4 && size(&beyond).1.contains("more classes"), "{:?}", size(&beyond));
+        // Examples of the task that ask for more, though no more often than chance allows.
+        let mut examples = vec![0.0; 14];
+        examples.push(0.975);
+        let asking = known(Some(right(400)), Some(examples), false);
+        assert_eq!(size(&asking), (3, String::new()));
     }
 
     #[test]

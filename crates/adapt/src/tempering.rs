@@ -22,6 +22,9 @@ pub(crate) struct Doubt {
 impl Doubt {
     /// Of images like those that the model was trained on: 1, or little more.
     pub(crate) const USUAL: Doubt = Doubt { centre: 0.0, width: 0.1 };
+    /// Of images of the right kind that are unlike those of the model's training and validation. Chosen on EMNIST's validation classes with a
+    /// model of Omniglot, and on validation classes of photos with models of other photos (docs/trust.md).
+    pub(crate) const UNLIKE: Doubt = Doubt { centre: 1.4, width: 0.5 };
     /// Of another kind of images: the model's certainty has no ground there. Chosen on validation classes of photos with a model of
     /// drawn characters (docs/trust.md).
     pub(crate) const OTHER_KIND: Doubt = Doubt { centre: 2.5, width: 0.5 };

@@ -37,6 +37,9 @@ pub struct Card {
     /// What its training images look like; models of earlier versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looks: Option<Looks>,
+    /// Where the features of its training images lie; cards of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<FeatureFacts>,
     /// Of a model that came from a file of format 2: its hash in that format, by which older tasks know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former_hash: Option<String>,
@@ -59,8 +62,21 @@ pub struct ShapeFacts {
     /// What the labelled images say of each other; none with one image of each class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOutFacts>,
+    /// The shift of examples ([`FeatureFacts`]) that 2 % of validation episodes exceed; cards of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_shift: Option<f64>,
     /// For "none of these".
     pub novelty: NoveltyFacts,
+}
+
+/// Where the features of training images lie, along some fixed random directions: the measure of how far the examples of a task lie
+/// from them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FeatureFacts {
+    /// Their mean along each direction, [R].
+    pub mean: Vec<f64>,
+    /// The inverse of their covariance, [R, R] row-major.
+    pub precision: Vec<f64>,
 }
 
 /// What labelled images of validation episodes say of each other: each is predicted without its fold.
@@ -127,6 +143,7 @@ impl Card {
             validation: Vec::new(),
             test: None,
             looks: None,
+            features: None,
             former_hash: None,
         }
     }
@@ -136,6 +153,11 @@ impl Card {
         let distance =
             |s: &ShapeFacts| (s.way as f64 / way as f64).ln().abs() + (s.shot as f64 / shot).ln().abs();
         self.validation.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))
+    }
+
+    /// The largest number of classes that was measured.
+    pub fn most_classes(&self) -> Option<usize> {
+        self.validation.iter().map(|shape| shape.way).max()
     }
 }
 
@@ -159,6 +181,7 @@ mod tests {
             temperature: None,
             set_scores: vec![],
             left_out: None,
+            most_shift: None,
             novelty: novelty.clone(),
         };
         let spec = crate::legacy::spec_of_config("").unwrap();

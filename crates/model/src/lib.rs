@@ -25,7 +25,7 @@ mod spec;
 pub mod tensors;
 mod view;
 
-pub use card::{Card, LeftOutFacts, NoveltyFacts, ShapeFacts, TestFacts};
+pub use card::{Card, FeatureFacts, LeftOutFacts, NoveltyFacts, ShapeFacts, TestFacts};
 pub use embed::embed;
 pub use error::{Error, Result};
 pub use kept_features::{ImageKey, KeptFeatures, images_at_a_time};

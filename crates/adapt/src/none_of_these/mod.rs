@@ -131,6 +131,9 @@ fn limit(rate: f64, known: &TaskCalibration) -> Result<Limit> {
     if known.other_kind {
         return Ok(alone("the images are of another kind than the model's, and "));
     }
+    if known.unlike {
+        return Ok(alone("these look unlike the images this model was validated on, and "));
+    }
     let Some(limit) = conformal(&shape.novelty.members, MARGIN * rate)? else {
         return Ok(Err(format!(
             "the model's validation classes are too few to turn away {} %",
@@ -241,6 +244,15 @@ mod tests {
         );
         known = TaskCalibration { other_kind: true, ..by_validation() };
         assert!(rule(&known).1.contains("another kind"));
+        known = TaskCalibration { unlike: true, ..by_validation() };
+        let (off, note) = rule(&known);
+        assert!(
+            !off.applies(99.0, 0.5) && note.contains("unlike the images") && !note.contains("at most"),
+            "{note}"
+        );
+        known.left_out = self::known(Some(vec![0.1; 25])).left_out;
+        let (by_examples, note) = rule(&known);
+        assert!(by_examples.applies(0.2, 0.5) && note.contains("not known"), "{note}");
     }
 
     /// Of 25 left-out examples the largest would turn away 3.8 % of members, the second 7.7 %.

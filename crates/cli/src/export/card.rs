@@ -2,7 +2,9 @@
 
 use rayon::prelude::*;
 use siskin_adapt::unequal::{MIXED, balance_power};
-use siskin_adapt::{Card, Look, Looks, Measured, Model, ShapeFacts, TestFacts, ValidationEpisode};
+use siskin_adapt::{
+    Card, FeatureFacts, Look, Looks, Measured, Model, ShapeFacts, TestFacts, ValidationEpisode, feature_facts,
+};
 use siskin_calib::{PAPER_BINS, Reliability, mean_interval95};
 use siskin_data::{Episode, EpisodeClass, EpisodeSpec, Items, ShortClasses, Split, SplitName};
 use siskin_methods::{Features, select};
@@ -12,15 +14,28 @@ use siskin_train::{evaluate, protocol};
 use std::collections::HashMap;
 
 /// Shapes of tasks that a card speaks of: classes, labelled images of each.
-pub(crate) const SHAPES: [(usize, usize); 12] =
-    [(2, 1), (2, 5), (3, 1), (3, 3), (5, 1), (5, 2), (5, 3), (5, 5), (10, 1), (10, 3), (10, 5), (20, 1)];
+pub(crate) const SHAPES: [(usize, usize); 13] = [
+    (2, 1),
+    (2, 5),
+    (3, 1),
+    (3, 3),
+    (5, 1),
+    (5, 2),
+    (5, 3),
+    (5, 5),
+    (10, 1),
+    (10, 3),
+    (10, 5),
+    (20, 1),
+    (20, 5),
+];
 /// Validation queries of each shape, at least: half of them to choose by, half to measure.
 const ENOUGH_QUERIES: usize = 4_000;
 /// Queries of each class in them.
 const QUERIES: usize = 5;
 /// Classes in them that are not among the episode's: for "none of these".
 const STRANGERS: usize = 5;
-/// Training images that the card tells the looks of, at most.
+/// Training images that the card tells the looks and the features of, at most.
 const LOOKED_AT: usize = 2_000;
 /// Episodes by which the power of the balance is chosen.
 const UNEQUAL: usize = 100;
@@ -34,9 +49,10 @@ pub(crate) fn measure(
     name: &str,
     progress: &mut dyn FnMut(&str),
 ) -> anyhow::Result<Card> {
+    let features = training_features(run)?;
     let mut measured = Vec::new();
     for (way, shot) in SHAPES {
-        match of_shape(run, model, way, shot)? {
+        match of_shape(run, model, (way, shot), features.as_ref())? {
             Some(shape) => measured.push(shape),
             None => progress(&too_few(run, SplitName::Val, (way, shot))),
         }
@@ -52,7 +68,16 @@ pub(crate) fn measure(
     }));
     progress("measuring on test classes");
     let (test, looks) = (Some(test_facts(run)?), training_looks(run)?);
-    Ok(Card { name: name.into(), temperature, balance, validation, test, looks, ..model.card()?.clone() })
+    Ok(Card {
+        name: name.into(),
+        temperature,
+        balance,
+        validation,
+        test,
+        looks,
+        features,
+        ..model.card()?.clone()
+    })
 }
 
 fn sentence(shape: &ShapeFacts) -> String {
@@ -101,13 +126,13 @@ type ItemsOf = fn(&EpisodeClass) -> &[usize];
 pub(crate) fn of_shape(
     run: &ModelUnderTest,
     model: &Model,
-    way: usize,
-    shot: usize,
+    (way, shot): (usize, usize),
+    features: Option<&FeatureFacts>,
 ) -> anyhow::Result<Option<Measured>> {
     let count = ENOUGH_QUERIES.div_ceil(way * QUERIES);
     let Some(episodes) = episodes(run, SplitName::Val, (way, shot), (count, SEED))? else { return Ok(None) };
     let parts: Vec<ValidationEpisode> = episodes.into_iter().map(|(_, episode)| episode).collect();
-    Ok(Some(Measured::new(&model.process()?, way, shot, &parts)?))
+    Ok(Some(Measured::new(&model.process()?, (way, shot), &parts, features)?))
 }
 
 /// An episode with the items of its support.
@@ -163,10 +188,21 @@ pub(crate) fn episodes(
 fn training_looks(run: &ModelUnderTest) -> anyhow::Result<Option<Looks>> {
     let split = run.data.seen(SplitName::Train);
     let Items::Images(data) = &split.items else { return Ok(None) };
-    let items: Vec<usize> = split.classes.iter().flat_map(|class| class.items.iter().copied()).collect();
-    let step = items.len().div_ceil(LOOKED_AT).max(1);
-    let looks = items.par_iter().step_by(step).map(|&item| Ok(Look::of(&data.image(item)?)));
+    let looks = spread(split).into_par_iter().map(|item| Ok(Look::of(&data.image(item)?)));
     Ok(Looks::of(&looks.collect::<siskin_data::Result<Vec<Look>>>()?))
+}
+
+/// Some items of a split, from all its classes.
+fn spread(split: &Split) -> Vec<usize> {
+    let items: Vec<usize> = split.classes.iter().flat_map(|class| class.items.iter().copied()).collect();
+    items.iter().copied().step_by(items.len().div_ceil(LOOKED_AT).max(1)).collect()
+}
+
+/// Where the features of the training images lie, by a part of them.
+fn training_features(run: &ModelUnderTest) -> anyhow::Result<Option<FeatureFacts>> {
+    let split = run.data.split(SplitName::Train);
+    let rows = evaluate::embed(run.method.as_ref(), split, &run.data.test_transform, &spread(split))?;
+    Ok(feature_facts(&rows.into_features()?))
 }
 
 /// Accuracy and calibration by the run's test protocol.

@@ -104,7 +104,7 @@ fn print_test(test: &TestFacts) {
 fn novelty_scores(run: &ModelUnderTest, model: &Model) -> anyhow::Result<()> {
     for (way, shot) in card::SHAPES {
         say!("{way} classes, {shot} each");
-        let Some(measured) = card::of_shape(run, model, way, shot)? else {
+        let Some(measured) = card::of_shape(run, model, (way, shot), None)? else {
             say!("  {}", card::too_few(run, SplitName::Val, (way, shot)));
             continue;
         };

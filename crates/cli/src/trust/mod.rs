@@ -29,7 +29,8 @@ Each row is of many tasks as `siskin adapt` makes them, with the rules that `sis
 \"none of these\" for 5 % of members. `left out` is the accuracy that the tasks' own examples estimate, to be compared with
 `accuracy`; `covered` the share of queries whose set holds the truth; `strangers` and `members` the shares of
 queries of other classes and of the task's that are called none of these; `contradicted` the share of tasks whose examples
-contradict the model.")]
+contradict the model; `other kind` and `unlike` the shares of tasks whose images look like another kind than the model's, and
+whose features lie farther from its training images than those of validation tasks.")]
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,

@@ -19,11 +19,12 @@ pub(super) struct Tally {
     tasks: f64,
     contradicted: f64,
     other_kind: f64,
+    unlike: f64,
 }
 
 impl Tally {
     pub(super) const HEADER: &str =
-        "accuracy  sure  left out  covered  size  strangers  members  contradicted  other kind";
+        "accuracy  sure  left out  covered  size  strangers  members  contradicted  other kind  unlike";
 
     /// Of answers that never are none of these.
     pub(super) fn of(answers: &[Answer], truth: &[usize]) -> Tally {
@@ -50,6 +51,7 @@ impl Tally {
         self.tasks += 1.0;
         self.contradicted += f64::from(known.contradicted());
         self.other_kind += f64::from(known.other_kind);
+        self.unlike += f64::from(known.unlike);
         if let Some(left_out) = &known.left_out {
             self.left_out += left_out.of as f64;
             self.left_out_right += left_out.right as f64;
@@ -73,6 +75,7 @@ impl Tally {
             tasks: of(|t| t.tasks),
             contradicted: of(|t| t.contradicted),
             other_kind: of(|t| t.other_kind),
+            unlike: of(|t| t.unlike),
         }
     }
 
@@ -81,7 +84,7 @@ impl Tally {
         let share =
             |part: f64, of: f64| if of > 0.0 { format!("{:.1} %", 100.0 * part / of) } else { "-".into() };
         format!(
-            "{:>8} {:>6} {:>8} {:>8} {:>5.2} {:>9} {:>8} {:>12} {:>10}",
+            "{:>8} {:>6} {:>8} {:>8} {:>5.2} {:>9} {:>8} {:>12} {:>10} {:>8}",
             share(self.right, self.queries),
             share(self.sure, self.queries),
             share(self.left_out_right, self.left_out),
@@ -91,6 +94,7 @@ impl Tally {
             share(self.members_turned_away, self.queries),
             share(self.contradicted, self.tasks),
             share(self.other_kind, self.tasks),
+            share(self.unlike, self.tasks),
         )
     }
 }

@@ -128,6 +128,7 @@ fn about_calibration(known: &TaskCalibration) -> Value {
         })),
         "contradicted": known.contradicted(),
         "other_kind": known.other_kind,
+        "unlike": known.unlike,
         "summary": known.sentence(),
     })
 }
