@@ -287,7 +287,10 @@ impl GpClassifier {
         let points = Points { x: &x, y, classes, weights };
         let shares = weights::shares(y, weights, classes);
         if let Some(sizes) = sizes {
-            let Large { done, mut learned, held } = learn_large(self, kernel, points, &order, sizes)?;
+            // The rows are not kept: they go on in their order, so that there is no second copy of them at the peak.
+            let ordered = points.in_order(&order);
+            drop(x);
+            let Large { done, mut learned, held } = learn_large(self, kernel, ordered.points(), sizes)?;
             learned.shares = shares;
             let by = Knowledge::Few(Box::new(done.classifier()), held);
             self.fitted = Some(Trained { standardiser, by, learned });
