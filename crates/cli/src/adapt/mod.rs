@@ -2,7 +2,7 @@
 
 mod page;
 
-use crate::compute::DeviceArg;
+use crate::compute::{DeviceArg, in_pool};
 use crate::data::source::OnBad;
 use crate::model::tell_notice;
 use anyhow::Context;
@@ -77,7 +77,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             args.model.is_none() && args.on_bad_image.is_none() && !args.label_sets && args.others.is_empty(),
             "Vectors need no network and have no images: leave --model, --on-bad-image, --label-sets and --others out."
         );
-        (TaskClassifier::adapt_vectors(&embeddings::read(examples)?)?, None, "VECTORS.npy")
+        (in_pool(|| TaskClassifier::adapt_vectors(&embeddings::read(examples)?))?, None, "VECTORS.npy")
     } else {
         let model = match &args.model {
             Some(name) => args.device.open(name)?,
