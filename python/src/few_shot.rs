@@ -10,8 +10,8 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use siskin_adapt::{
-    Answer, Criterion, DeviceChoice, EMBEDDED, Example, Features, Intake, Look, Mismatch, Model, Rules,
-    LabelledImages, TaskClassifier, View, look_every, looks_of,
+    Answer, Criterion, DeviceChoice, EMBEDDED, Example, Features, Intake, LabelledImages, Look, Mismatch,
+    Model, Rules, TaskClassifier, View, look_every, looks_of,
 };
 use siskin_data::OnBadImage;
 use std::path::PathBuf;

@@ -75,7 +75,7 @@ impl LabelledImages {
         let mut ignored = listing.ignored.clone();
         for folder in without_images(path, &listing) {
             if on_bad == OnBadImage::Error {
-                return Err(Error::LabelledImages(format!(
+                return Err(Error::Support(format!(
                     "the folder {folder} has no image that can be read by its name. Put one there, take it away, or leave it out by \
                      --on-bad-image skip (on_bad_image=\"skip\" in Python)"
                 )));
@@ -228,7 +228,7 @@ fn check_count(classes: &[String]) -> Result<()> {
         [one] => format!("only the class `{one}` was"),
         _ => return Ok(()),
     };
-    Err(Error::LabelledImages(format!("{given} given; a task needs at least two classes to tell apart")))
+    Err(Error::Support(format!("{given} given; a task needs at least two classes to tell apart")))
 }
 
 /// Classes with different names, an example of each, and not too many.
@@ -237,17 +237,17 @@ fn check_examples(classes: &[String], labels: &[usize]) -> Result<()> {
     for (c, name) in classes.iter().enumerate() {
         check_name("class", name, MOST_NAME)?;
         if name.trim().is_empty() {
-            return Err(Error::LabelledImages(format!("class {} has no name", c + 1)));
+            return Err(Error::Support(format!("class {} has no name", c + 1)));
         }
         if classes[..c].contains(name) {
-            return Err(Error::LabelledImages(format!("two classes are called `{name}`")));
+            return Err(Error::Support(format!("two classes are called `{name}`")));
         }
         if !labels.contains(&c) {
-            return Err(Error::LabelledImages(format!("the class `{name}` has no example that can be used")));
+            return Err(Error::Support(format!("the class `{name}` has no example that can be used")));
         }
     }
     match labels.iter().find(|&&label| label >= classes.len()) {
-        Some(label) => Err(Error::LabelledImages(format!("there is no class number {label}"))),
+        Some(label) => Err(Error::Support(format!("there is no class number {label}"))),
         None => Ok(()),
     }
 }
@@ -261,7 +261,7 @@ pub(crate) fn check_title(title: &str) -> Result<()> {
 fn check_name(of: &str, name: &str, most: usize) -> Result<()> {
     if name.len() > most {
         let shown: String = name.chars().take(20).collect();
-        return Err(Error::LabelledImages(format!(
+        return Err(Error::Support(format!(
             "the name of the {of} `{}...` has {} bytes; at most {most} are taken",
             shown.escape_debug(),
             name.len()
@@ -269,7 +269,7 @@ fn check_name(of: &str, name: &str, most: usize) -> Result<()> {
     }
     match name.chars().any(char::is_control) {
         false => Ok(()),
-        true => Err(Error::LabelledImages(format!(
+        true => Err(Error::Support(format!(
             "the name of the {of} `{}` has control characters in it",
             name.escape_debug()
         ))),

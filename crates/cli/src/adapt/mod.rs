@@ -3,7 +3,7 @@
 mod former;
 mod page;
 
-use crate::compute::DeviceArg;
+use crate::compute::{DeviceArg, in_pool};
 use crate::data::progress::Bar;
 use crate::data::source::OnBad;
 use crate::model::tell_notice;
@@ -11,8 +11,8 @@ use crate::stop;
 use anyhow::Context;
 use siskin_adapt::foreign::Registry;
 use siskin_adapt::{
-    Error, Features, Intake, LabelSetTask, Model, Rules, LabelledImages, TaskClassifier, label_sets, looks_of,
-    read_others, title_of,
+    Error, Features, Intake, LabelSetTask, LabelledImages, Model, Rules, TaskClassifier, label_sets,
+    looks_of, read_others, title_of,
 };
 use siskin_data::nearest::nearest;
 use siskin_data::shell::quoted;
@@ -95,7 +95,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             args.model.is_none() && args.on_bad_image.is_none() && !args.label_sets && args.others.is_empty(),
             "Vectors need no network and have no images: leave --model, --on-bad-image, --label-sets and --others out."
         );
-        let task = TaskClassifier::adapt_vectors(&embeddings::read(examples)?)?;
+        let task = in_pool(|| TaskClassifier::adapt_vectors(&embeddings::read(examples)?))?;
         let before = may_replace(&args, &out, (examples, task.classes()), None)?;
         (task, None, "VECTORS.npy", before)
     } else {

@@ -1,6 +1,7 @@
 //! Answers of a task whose images have label sets.
 
 use super::{Args, BATCH, Counts, Format, images, vectors};
+use crate::compute::in_pool;
 use crate::model::tell_notice;
 use siskin_adapt::{Inputs, Intake, LabelSetTask, Rules, SetAnswer, View};
 use std::io::{BufRead, Write};
@@ -31,7 +32,12 @@ pub(crate) fn answer(args: &Args, task: &LabelSetTask) -> anyhow::Result<Counts>
         Ok(out.flush()?)
     };
     if task.takes_vectors() {
-        return vectors::answer(args, (task.width(), BATCH), &|rows| task.answer(rows), &mut print);
+        return vectors::answer(
+            args,
+            (task.width(), BATCH),
+            &|rows| in_pool(|| task.answer(rows)),
+            &mut print,
+        );
     }
     let model = task.open_model(args.model.as_deref(), args.device.choice())?;
     tell_notice(model.notice());
