@@ -144,7 +144,8 @@ impl Hall<'_> {
         loop {
             tokio::select! {
                 () = &mut end => break,
-                accepted = listener.accept() => self.take(accepted).await,
+                // Where too many wait whose seats are about to be free, the system keeps those who come for this moment.
+                accepted = listener.accept(), if !self.waiting.is_full() => self.take(accepted).await,
                 _ = tick.tick(), if !self.waiting.is_empty() => self.seat_waiting(),
             }
         }
@@ -164,7 +165,13 @@ impl Hall<'_> {
             return self.host.open(stream, seat, self.graceful);
         }
         // Many came at once, and nobody has looked for their requests yet.
-        if let Some(refused) = self.waiting.push(peer, stream, Instant::now() + SEAT_TIME) {
+        self.waiting.push(peer, stream, Instant::now() + SEAT_TIME);
+        // A client all of whose seats are worked for gets none soon.
+        if self.waiting.is_full()
+            && let Some(busiest) = self.waiting.busiest()
+            && self.registry.all_at_work(busiest)
+            && let Some(refused) = self.waiting.pop(busiest)
+        {
             self.refuse(&refused);
         }
     }

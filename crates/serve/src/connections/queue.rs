@@ -27,12 +27,18 @@ impl<T> Queue<T> {
         self.of_peer.keys().copied().collect()
     }
 
-    /// Lets one wait until then. Where too many wait, the client that has most of them loses its oldest, which is returned.
-    pub(super) fn push(&mut self, peer: Peer, one: T, until: Instant) -> Option<T> {
+    pub(super) fn is_full(&self) -> bool {
+        self.of_peer.values().map(VecDeque::len).sum::<usize>() >= self.most
+    }
+
+    /// The client that has most here.
+    pub(super) fn busiest(&self) -> Option<Peer> {
+        self.of_peer.iter().max_by_key(|(_, queue)| queue.len()).map(|(peer, _)| *peer)
+    }
+
+    /// Lets one wait until then.
+    pub(super) fn push(&mut self, peer: Peer, one: T, until: Instant) {
         self.of_peer.entry(peer).or_default().push_back((one, until));
-        let (busiest, _) = self.of_peer.iter().max_by_key(|(_, queue)| queue.len())?;
-        let all: usize = self.of_peer.values().map(VecDeque::len).sum();
-        if all > self.most { self.pop(*busiest) } else { None }
     }
 
     /// The one of this client that has waited longest.
@@ -67,12 +73,14 @@ mod tests {
         let [many, one] = [[1; 4], [2; 4]].map(|address| Peer::of(address.into()));
         let now = Instant::now();
         let mut queue = Queue::new(3);
-        assert_eq!(queue.push(one, 0, now + Duration::from_secs(9)), None);
-        for i in 1..3 {
-            assert_eq!(queue.push(many, i, now), None);
-        }
-        assert_eq!(queue.push(many, 3, now), Some(1));
-        assert_eq!(queue.push(one, 4, now), Some(2), "not the one that asks, but the one of the busiest");
+        queue.push(one, 0, now + Duration::from_secs(9));
+        queue.push(many, 1, now);
+        assert!(!queue.is_full());
+        queue.push(many, 2, now);
+        assert!(queue.is_full() && queue.busiest() == Some(many));
+        queue.push(many, 3, now);
+        queue.push(one, 4, now);
+        assert_eq!((queue.pop(many), queue.pop(many)), (Some(1), Some(2)));
         assert_eq!(queue.pop(one), Some(0));
         let mut late = queue.late(now);
         late.sort_unstable();

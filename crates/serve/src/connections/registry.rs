@@ -201,6 +201,12 @@ impl Registry {
         Some(Seat { registry: self.clone(), id, connection })
     }
 
+    /// Whether every connection of this client is worked for.
+    pub(super) fn all_at_work(&self, peer: Peer) -> bool {
+        let open = self.lock();
+        open.all.values().filter(|c| c.peer == peer).all(|c| c.at_work.load(Ordering::Relaxed))
+    }
+
     /// Whether there is a connection that has had no answer yet and whose request may be on its way.
     pub(super) fn someone_is_new(&self) -> bool {
         let now = self.now();
