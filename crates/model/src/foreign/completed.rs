@@ -138,11 +138,12 @@ fn whole_numbers(attribute: &[u8]) -> Result<(&[u8], usize), Unreadable> {
     Ok((name, length))
 }
 
-/// An attribute that is a list of the same small number.
+/// An attribute that is a list of the same small number, each a field of its own: rten reads no packed lists here.
 fn list(name: &str, value: u8, times: usize) -> Vec<u8> {
+    let values = [(number::WHOLES << 3) as u8, value].repeat(times);
     // Field 20, the kind of an attribute: 7, a list of whole numbers.
     let kind = vec![0xa0, 0x01, 7];
-    [written(number::NAME, name.as_bytes()), written(number::WHOLES, &vec![value; times]), kind].concat()
+    [written(number::NAME, name.as_bytes()), values, kind].concat()
 }
 
 /// Of the constants of the file's graph.
