@@ -16,7 +16,12 @@ fn least(n: usize) -> usize {
 type Distort = fn(&ImageRef<'_>) -> Image;
 
 fn as_it_is(image: &ImageRef<'_>) -> Image {
-    Image { width: image.width, height: image.height, channels: image.channels, pixels: image.pixels.to_vec() }
+    Image {
+        width: image.width,
+        height: image.height,
+        channels: image.channels,
+        pixels: image.pixels.to_vec(),
+    }
 }
 
 fn inverted(image: &ImageRef<'_>) -> Image {
@@ -28,7 +33,8 @@ fn inverted(image: &ImageRef<'_>) -> Image {
 /// Strokes that reach a fifteenth of the side farther in every direction.
 fn thick(image: &ImageRef<'_>) -> Image {
     let mut out = as_it_is(image);
-    let (width, height, channels) = (image.width as usize, image.height as usize, usize::from(image.channels));
+    let (width, height, channels) =
+        (image.width as usize, image.height as usize, usize::from(image.channels));
     let reach = width / 15;
     for y in 0..height {
         for x in 0..width {
@@ -94,7 +100,10 @@ fn sets_hold_the_truth_of_images_unlike_those_of_training() {
     for (name, distort) in distorted {
         let (covered, mean, right, unlike) = asked((10, 1), distort);
         println!("{name}: {covered} of {TASKS} covered, sets of {mean:.2}, {right} right, {unlike} unlike");
-        assert!(covered >= least(TASKS), "{name}: {covered} of {TASKS} covered, {unlike} tasks looked unlike");
+        assert!(
+            covered >= least(TASKS),
+            "{name}: {covered} of {TASKS} covered, {unlike} tasks looked unlike"
+        );
         assert!(unlike > TASKS / 2 && mean < 10.0, "{name}: {unlike} tasks looked unlike, sets of {mean}");
     }
 }
