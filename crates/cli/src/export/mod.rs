@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
   siskin export runs/omniglot --out omniglot.safetensors
   siskin export runs/cub --out birds.safetensors --name birds --set test.groups=1
   siskin export old.safetensors --out new.safetensors    a model file of an earlier format, converted
+  siskin export birds.safetensors --data cub --keep-test --out new.safetensors   a model file, measured again on validation classes
   siskin export runs/cub --novelty-scores      which score says \"none of these\" best? Nothing is written
 
 The file holds the weights and hyperparameters, without what only training needs, and a card: data, accuracy and
@@ -40,6 +41,9 @@ pub(crate) struct Args {
     /// Compare scores that could say "none of these" on validation classes, and write nothing.
     #[arg(long, conflicts_with_all = ["out", "name"])]
     novelty_scores: bool,
+    /// Keep what the model file says of test classes, in place of measuring it again
+    #[arg(long, requires = "data")]
+    keep_test: bool,
     #[command(flatten)]
     compute: ComputeArgs,
     #[command(flatten)]
@@ -62,7 +66,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let Some(out) = args.out else { return novelty_scores(&run, &model) };
     let stem = out.file_stem().map(|s| s.to_string_lossy().into_owned());
     let name = args.name.or(stem).unwrap_or_else(|| "model".into());
-    let card = card::measure(&run, &model, &name, &mut |line| say!("{line}"))?;
+    let card = card::measure(&run, &model, (&name, args.keep_test), &mut |line| say!("{line}"))?;
     let model = model.with_card(card)?;
     model.export(&out)?;
     model.card()?.test.iter().for_each(print_test);
