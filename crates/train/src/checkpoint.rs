@@ -83,7 +83,7 @@ fn best_of_any_format<'de, D: serde::Deserializer<'de>>(d: D) -> std::result::Re
 }
 
 /// The format this program writes. It reads format 1 too, which knew neither phases nor NLL, and format 2, which had no checksum.
-pub(crate) const VERSION: u32 = 3;
+pub const VERSION: u32 = 3;
 const KEY: &str = "siskin";
 /// Most bytes of a checkpoint.
 const MOST_BYTES: u64 = 16 << 30;
@@ -97,7 +97,7 @@ struct Record<'a> {
 }
 
 /// Saves atomically: see [`atomic::write`]. The same state gives the same bytes.
-pub(crate) fn save(path: &Path, position: &Position, state: &State) -> Result<()> {
+pub fn save(path: &Path, position: &Position, state: &State) -> Result<()> {
     if team::current().rank() > 0 {
         return Ok(());
     }
