@@ -222,11 +222,11 @@ impl Network {
     }
 
     /// The task without an example, by its place.
-    fn remove_example(&self, py: Python<'_>, task: &Task, place: usize) -> PyResult<Task> {
+    fn remove_example(&self, py: Python<'_>, task: &PyTask, place: usize) -> PyResult<PyTask> {
         let (model, task) = (self.model.clone(), task.0.clone());
         self.pool.run(py, move || {
             let changed = task.without_example(&model, place, &Arc::default());
-            changed.map(Task::of).map_err(value_error)
+            changed.map(PyTask::of).map_err(value_error)
         })
     }
 
@@ -234,7 +234,7 @@ impl Network {
     fn suggest(
         &self,
         py: Python<'_>,
-        task: &Task,
+        task: &PyTask,
         images: Vec<Given<'_>>,
         count: usize,
         criterion: &str,

@@ -241,7 +241,16 @@ pub(crate) mod testing {
     pub(crate) fn shape(set_scores: Vec<f64>, members: Vec<f64>, strangers: Vec<f64>) -> ShapeFacts {
         let weights = vec![("distance".into(), 1.0)];
         let novelty = NoveltyFacts { name: "distance".into(), weights, members, strangers, auroc: 0.9 };
-        ShapeFacts { way: 5, shot: 5, queries: 99, temperature: None, set_scores, left_out: None, novelty }
+        ShapeFacts {
+            way: 5,
+            shot: 5,
+            queries: 99,
+            temperature: None,
+            set_scores,
+            left_out: None,
+            most_shift: None,
+            novelty,
+        }
     }
 }
 

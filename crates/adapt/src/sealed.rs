@@ -99,7 +99,7 @@ mod tests {
         let path = folder.path().join("a");
         KIND.save(&path, &vec!["x", "y"], b"classifier").unwrap();
         let bytes = std::fs::read(&path).unwrap();
-        let read = |kind: &Kind, bytes: &[u8]| kind.parse::<Vec<String>>(bytes, "a");
+        let read = |kind: &Kind, bytes: &[u8]| kind.parse::<Vec<String>>(bytes, "a", true);
         let (about, classifier) = read(&KIND, &bytes).unwrap().unwrap();
         assert_eq!(
             (about, classifier.as_slice()),

@@ -155,8 +155,11 @@ fn ranks(file: &[u8]) -> Result<Ranks<'_>, Unreadable> {
     Ok(ranks)
 }
 
-/// The constants of a graph: names and shapes.
-pub(super) fn constants(graph: &[u8]) -> Result<Vec<(&[u8], Vec<u64>)>, Unreadable> {
+/// The name and the shape of a constant.
+pub(super) type Constant<'a> = (&'a [u8], Vec<u64>);
+
+/// The constants of a graph.
+pub(super) fn constants(graph: &[u8]) -> Result<Vec<Constant<'_>>, Unreadable> {
     let constant = |bytes| {
         let (mut name, mut shape): (&[u8], Vec<u64>) = (b"", vec![]);
         for field in fields(bytes) {
