@@ -62,7 +62,7 @@ pub struct ShapeFacts {
     /// What the labelled images say of each other; none with one image of each class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOutFacts>,
-    /// The shift of examples ([`FeatureFacts`]) that 2 % of validation episodes exceed; cards of earlier versions do not say.
+    /// The shift of examples ([`FeatureFacts`]) beyond which they are unlike those of validation episodes; cards of earlier versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_shift: Option<f64>,
     /// For "none of these".
