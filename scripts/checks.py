@@ -26,8 +26,8 @@ class Place:
         self.siskin, self.folder = str(siskin), pathlib.Path(folder)
         self.env = dict(os.environ, SISKIN_CACHE=str(self.folder / "cache"), **env)
 
-    def call(self, *words, env=None, ok=True):
-        done = subprocess.run([self.siskin, *words], cwd=self.folder, env=env or self.env, text=True, capture_output=True)
+    def call(self, *words, env=None, ok=True, patience=3600):
+        done = subprocess.run([self.siskin, *words], cwd=self.folder, env=env or self.env, text=True, capture_output=True, timeout=patience)
         said = f"siskin {' '.join(words)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
         check((done.returncode == 0) == ok and "panicked" not in done.stderr, said)
         return done

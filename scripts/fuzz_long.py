@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 # Bytes of strangers first.
-TARGETS = ["image", "http_body", "archive", "model", "task", "npy", "vectors", "weights", "checkpoint", "classifier", "idx", "pack", "config",
+TARGETS = ["image", "http_body", "archive", "model", "task", "npy", "vectors", "weights", "checkpoint", "classifier", "label_sets", "idx", "pack", "config",
            "file_list", "csv_list", "split_list", "episode_list"]
 SECONDS, SLICE = 900.0, 20.0
 # Each input is written to a file before it is tried: in memory where that can be, or the disk takes most of the time.

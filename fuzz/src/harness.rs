@@ -1,6 +1,7 @@
 //! The harness for stable Rust: whole inputs, damaged again and again.
 
 use crate::Target;
+use crate::memory::Memory;
 use rand::RngExt;
 use siskin_random::stream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,6 +10,8 @@ use std::time::Instant;
 
 /// An input may take so many seconds of CPU time: a busy machine must not make it look slow.
 const SLOW: f64 = 5.0;
+/// The system is asked for the memory after so many inputs: to ask takes longer than most of them.
+const TOGETHER: u64 = 64;
 
 /// How long a target is tried.
 #[derive(Debug, Clone, Copy)]
@@ -19,30 +22,49 @@ pub enum Length {
     Reader(f64),
 }
 
-/// Damages the seeds of a target; prints its row with the CPU time of the reader. How many failed: panicked, or took longer than 5 s of
-/// CPU time. The inputs are numbered; `first` is the number to begin with (0: the seeds as they are). The input under way is in the file
+/// Damages the seeds of a target; prints its row with the CPU time of the reader. How many failed: panicked, took longer than 5 s of
+/// CPU time, or more memory than its target may. The inputs are numbered; `first` is the number to begin with (0: the seeds as they are). The input under way is in the file
 /// `last`.
 pub fn campaign(target: &Target, length: Length, first: u64, last: &Path) -> usize {
     let seeds = (target.seeds)();
+    let input = |number: u64| match seeds.get(number as usize) {
+        Some(seed) => seed.clone(),
+        None => damaged(&seeds, target.name, number),
+    };
     let (mut spent, mut tried, mut failed, mut slowest) = (0.0, 0u64, 0, 0.0f64);
     let start = Instant::now();
+    let mut memory = Memory::begin();
     loop {
         let over = match length {
             Length::Clock(seconds) => start.elapsed().as_secs_f64() >= seconds,
             Length::Reader(seconds) => spent >= seconds,
         };
         let number = first + tried;
-        if over && number >= seeds.len() as u64 {
+        let over = over && number >= seeds.len() as u64;
+        if over || tried.is_multiple_of(TOGETHER) {
+            if tried > 0 && memory.megabytes() > target.memory {
+                // One of the latest; again, each by itself.
+                for again in (first + (tried - 1) / TOGETHER * TOGETHER)..number {
+                    let bytes = input(again);
+                    memory = Memory::begin();
+                    let _ = catch_unwind(AssertUnwindSafe(|| (target.run)(&bytes)));
+                    let held = memory.megabytes();
+                    if held > target.memory {
+                        failed += 1;
+                        write(last, &bytes);
+                        let kept = keep(last, target.name, failed);
+                        println!("    FAILED ({held} MB): {}", kept.display());
+                    }
+                }
+            }
+            memory = Memory::begin();
+        }
+        if over {
             break;
         }
-        let bytes = match seeds.get(number as usize) {
-            Some(seed) => seed.clone(),
-            None => damaged(&seeds, target.name, number),
-        };
+        let bytes = input(number);
         // Where the process ends within the reader, this is the proof.
-        if std::fs::write(last, &bytes).is_err() {
-            eprintln!("cannot write {}", last.display());
-        }
+        write(last, &bytes);
         let (outcome, took) = siskin_cpu::time(|| catch_unwind(AssertUnwindSafe(|| (target.run)(&bytes))));
         let (panicked, took) = (outcome.is_err(), took.busy());
         slowest = slowest.max(took);
@@ -50,15 +72,18 @@ pub fn campaign(target: &Target, length: Length, first: u64, last: &Path) -> usi
         tried += 1;
         if panicked || took > SLOW {
             failed += 1;
-            println!(
-                "    FAILED ({}): {}",
-                if panicked { "panic" } else { "slow" },
-                keep(last, target.name, failed).display()
-            );
+            let why = if panicked { "panic" } else { "slow" };
+            println!("    FAILED ({why}): {}", keep(last, target.name, failed).display());
         }
     }
     println!("{:14} {tried:9} {failed:7} {spent:9.1}  {:.1} ms", target.name, 1e3 * slowest);
     failed
+}
+
+fn write(last: &Path, bytes: &[u8]) {
+    if std::fs::write(last, bytes).is_err() {
+        eprintln!("cannot write {}", last.display());
+    }
 }
 
 /// Keeps the input that failed.

@@ -1,6 +1,7 @@
 //! What is fuzzed: for each reader of foreign bytes a function that must return, whatever it is given, and whole inputs to begin with.
 
 mod harness;
+mod memory;
 mod seeds;
 mod targets;
 
@@ -12,6 +13,8 @@ pub struct Target {
     pub name: &'static str,
     /// Reads the bytes; it must return, soon and without taking much memory.
     pub run: fn(&[u8]),
+    /// How many megabytes are much.
+    pub memory: u64,
     /// Whole inputs.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }

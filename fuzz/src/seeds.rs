@@ -1,6 +1,6 @@
 //! Whole inputs, made on the spot: small, one of each kind.
 
-use siskin_adapt::{EMBEDDED, Example, Image, Model, Support, TaskClassifier};
+use siskin_adapt::{EMBEDDED, Example, Image, LabelSetTask, LabelledImages, Model, TaskClassifier};
 use siskin_data::fuzzing;
 use std::path::Path;
 
@@ -100,23 +100,52 @@ pub(crate) fn models() -> Vec<Vec<u8>> {
     vec![EMBEDDED[0].1.to_vec()]
 }
 
+/// Four drawings of two classes, each in its own or, as label sets, some in both.
+fn support(model: &Model, sets: bool) -> siskin_adapt::Result<LabelledImages> {
+    let view = |c: usize, i: usize| {
+        let pixels = (0..64).map(|p| if p % (c + 3) == i { 0 } else { 255 }).collect();
+        model.view(&Image { width: 8, height: 8, channels: 1, pixels })
+    };
+    let example = |k: usize| Example { name: format!("{k}"), class: k % 2, view: view(k % 2, k / 2) };
+    let mut examples: Vec<Example> = (0..4).map(example).collect();
+    if sets {
+        examples.push(Example { name: "0".into(), class: 1, view: view(0, 0) });
+    }
+    LabelledImages::new(vec!["a".into(), "b".into()], examples)
+}
+
 pub(crate) fn tasks() -> Vec<Vec<u8>> {
     let make = || -> siskin_adapt::Result<Vec<u8>> {
         let model = Model::open(EMBEDDED[0].0)?;
-        let view = |c: usize, i: usize| {
-            let pixels = (0..64).map(|p| if p % (c + 3) == i { 0 } else { 255 }).collect();
-            model.view(&Image { width: 8, height: 8, channels: 1, pixels })
-        };
-        let example = |k: usize| Example { name: format!("{k}"), class: k % 2, view: view(k % 2, k / 2) };
-        let support = Support::new(vec!["a".into(), "b".into()], (0..4).map(example).collect())?;
-        TaskClassifier::adapt(&model, &support, "seed")?.to_bytes()
+        TaskClassifier::adapt(&model, &support(&model, false)?, "seed")?.to_bytes()
     };
     make().into_iter().collect()
 }
 
+pub(crate) fn label_sets() -> Vec<Vec<u8>> {
+    let make = || -> siskin_adapt::Result<Vec<u8>> {
+        let model = Model::open(EMBEDDED[0].0)?;
+        let stop = std::sync::Arc::default();
+        LabelSetTask::adapt(&model, &support(&model, true)?, "seed", &stop)?.to_bytes()
+    };
+    make().into_iter().collect()
+}
+
+/// A checkpoint of a small state.
 pub(crate) fn checkpoints() -> Vec<Vec<u8>> {
-    // The reader of checkpoints takes any safetensors file with a record: the model has one, of another kind.
-    models()
+    let save = |at: &Path| -> Option<Vec<u8>> {
+        let position = serde_json::json!({
+            "version": siskin_train::checkpoint::VERSION, "episode": 7, "skipped": 0, "skipped_in_a_row": 0, "metrics_bytes": 99,
+            "best": {"accuracy": 0.5, "nll": 0.7, "episode": 5}, "config": "seed = 1\n", "data": "abc",
+        });
+        let mut state = siskin_methods::State::default();
+        state.push_f64("kernel.raw", &[0.1, -2.0]);
+        state.push_training("adam.first", &[0.0; 8]);
+        let path = at.join("last.safetensors");
+        siskin_train::checkpoint::save(&path, &serde_json::from_value(position).ok()?, &state).ok()?;
+        std::fs::read(path).ok()
+    };
+    tempfile::tempdir().ok().and_then(|folder| save(folder.path())).into_iter().collect()
 }
 
 pub(crate) fn weights() -> Vec<Vec<u8>> {
@@ -130,11 +159,31 @@ pub(crate) fn weights() -> Vec<Vec<u8>> {
     tempfile::tempdir().ok().and_then(|folder| save(folder.path())).into_iter().collect()
 }
 
+/// A classifier of today, and as it was in version 1, which has no checksum: what is damaged in it reaches the parser.
 pub(crate) fn classifiers() -> Vec<Vec<u8>> {
     let rows = [0.0, 1.0, 0.1, 0.9, 1.0, 0.0, 0.9, 0.2];
     let mut classifier = siskin_gp::classifier::GpClassifier::default();
     let fitted = classifier.fit(faer::MatRef::from_row_major_slice(&rows, 4, 2), &[0, 0, 1, 1]);
-    fitted.and_then(|_| classifier.to_bytes()).into_iter().collect()
+    let today: Vec<Vec<u8>> = fitted.and_then(|_| classifier.to_bytes()).into_iter().collect();
+    let before = today.iter().filter_map(|bytes| of_version_1(bytes));
+    before.chain(today.iter().cloned()).collect()
+}
+
+fn of_version_1(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (_, metadata) = safetensors::SafeTensors::read_metadata(bytes).ok()?;
+    let mut entries = metadata.metadata().clone()?;
+    let json = entries.values_mut().next()?;
+    let mut header: serde_json::Value = serde_json::from_str(json).ok()?;
+    let fields = header.as_object_mut()?;
+    let kernel = fields.remove("kernel")?;
+    fields.insert("version".into(), 1.into());
+    fields.insert("kernel".into(), kernel["kind"].clone());
+    for name in ["normalise", "raw_shape", "raw_scale"] {
+        fields.insert(name.into(), kernel[name].clone());
+    }
+    *json = header.to_string();
+    let tensors = safetensors::SafeTensors::deserialize(bytes).ok()?;
+    safetensors::serialize(tensors.tensors(), Some(entries)).ok()
 }
 
 pub(crate) fn configs() -> Vec<Vec<u8>> {
@@ -142,7 +191,7 @@ pub(crate) fn configs() -> Vec<Vec<u8>> {
     vec![set.as_bytes().to_vec()]
 }
 
-/// The first byte chooses what the body is said to be.
+/// The first byte chooses what the body is said to be, or headers that say where a request comes from.
 pub(crate) fn http_bodies() -> Vec<Vec<u8>> {
     let part = |name: &str| {
         format!(
@@ -152,7 +201,10 @@ pub(crate) fn http_bodies() -> Vec<Vec<u8>> {
     let form = format!("{}{}--XX--\r\n", part("a"), part("b"));
     let create = r#"{"name": "t", "keep": false, "classes": [{"name": "a", "images": ["UDIgMSAxIDI1NSA3"]}, {"name": "b", "images": []}]}"#;
     let predict = r#"{"images": ["data:image/png;base64,UDIgMSAxIDI1NSA3", "UDIgMSAxIDI1NSA3"], "level": 0.9, "explain": 2}"#;
-    [form.as_str(), create, predict]
+    let suggest = r#"{"images": ["UDIgMSAxIDI1NSA3"], "count": 3, "criterion": "bald"}"#;
+    let more = r#"{"classes": [{"name": "a", "images": ["UDIgMSAxIDI1NSA3"]}]}"#;
+    let origin = "localhost:8080\nhttp://localhost:8080\nsame-origin";
+    [form.as_str(), create, predict, suggest, more, origin]
         .iter()
         .enumerate()
         .map(|(kind, body)| [&[kind as u8], body.as_bytes()].concat())

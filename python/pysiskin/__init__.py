@@ -9,6 +9,7 @@ from ._few_shot import FewShotClassifier
 from ._label_sets import LabelSetGPC
 from ._native import VERSION as __version__
 from ._onnx import use_onnxruntime
+from ._networks import add_model
 from ._plots import plot_nearest, plot_reliability, plot_sets
 from ._runs import Run, Test, test, train
 
@@ -19,6 +20,7 @@ __all__ = [
     "Run",
     "Test",
     "__version__",
+    "add_model",
     "calibration",
     "plot_nearest",
     "plot_reliability",

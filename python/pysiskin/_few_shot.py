@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import numbers
 import os
 import warnings
 from typing import Any, Iterable, Literal
@@ -123,7 +124,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[list[str | NDArray[np.uint8]], NDArray[Any]]:
         """The images that can be read, with their labels. The others are reported."""
         if y.ndim != 1:
-            raise ValueError(f"labels have the shape {y.shape}; expected a list with one label an image")
+            raise ValueError(f"labels have the shape {y.shape}; expected a list with one label per image")
         if len(images) != len(y):
             raise ValueError(f"{len(images)} images have {len(y)} labels")
         self.skipped_ = []
@@ -203,6 +204,40 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         task = network.remove(task, str(label))
         kept = [name for name in self.classes_.tolist() if str(name) != str(label)]
         return self._take(network, task, np.array(kept))
+
+    def remove_example(self, example: int | str) -> FewShotClassifier:
+        """Forgets one example: by its place (they stand as they were given), or by the path it was given as. The last example of a
+        class takes the class with it. Returns the classifier."""
+        check_is_fitted(self)
+        network, task = self._adapted
+        if isinstance(example, str):
+            places = [place for place, name in enumerate(task.names()) if name == example]
+            if len(places) != 1:
+                raise ValueError(f"{len(places)} examples are called {example!r}; give the place of one")
+            example = places[0]
+        if example < 0:
+            raise ValueError(f"there is no example {example}; they are counted from 0")
+        task = network.remove_example(task, int(example))
+        left = task.classes()
+        return self._take(network, task, np.array([name for name in self.classes_.tolist() if str(name) in left]))
+
+    def suggest(
+        self, images: Iterable[Any], n: int = 5, *, criterion: Literal["bald", "entropy", "margin", "variance"] = "bald"
+    ) -> tuple[NDArray[np.intp], _Array]:
+        """The places of the images whose labels would tell the most, the most telling first, and their scores: see
+        :meth:`LogisticSoftmaxGPC.suggest`. Then :meth:`partial_fit` with their labels."""
+        check_is_fitted(self)
+        if not isinstance(n, numbers.Integral) or n < 1:
+            raise ValueError(f"n = {n!r} must be a whole number from 1 on")
+        network, task = self._adapted
+        found = network.suggest(task, _images(images), int(n), criterion)
+        return np.array([place for place, _ in found], dtype=np.intp), np.array([score for _, score in found])
+
+    def stopping_advice(self) -> dict[str, Any] | None:
+        """Whether more labels would change little: see :meth:`LogisticSoftmaxGPC.stopping_advice`."""
+        check_is_fitted(self)
+        found = self._adapted[1].advice()
+        return None if found is None else dict(zip(("enough", "gain", "at_most", "sentence"), found))
 
     def predict_proba(self, images: Iterable[Any]) -> _Array:
         """Class probabilities [N, C], columns as in ``classes_``."""

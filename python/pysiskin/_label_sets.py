@@ -81,7 +81,7 @@ class LabelSetGPC(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> LabelSetGPC:
-        """Learns from rows ``X`` [N, D] and ``y``: indicators [N, L], 1 where a row has a label; or one label a row [N]."""
+        """Learns from rows ``X`` [N, D] and ``y``: indicators [N, L], 1 where a row has a label; or one label per row [N]."""
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True)
         if self.n_inducing is not None and (not isinstance(self.n_inducing, numbers.Integral) or self.n_inducing < 1):
             raise ValueError(f"n_inducing = {self.n_inducing!r} must be None or a whole number from 1 on")
@@ -97,7 +97,7 @@ class LabelSetGPC(ClassifierMixin, BaseEstimator):
             sets = [[int(c)] for c in of]
         else:
             if type_of_target(y) != "multilabel-indicator":
-                raise ValueError("y must be indicators [N, L], 0 or 1, or one label a row [N]")
+                raise ValueError("y must be indicators [N, L], 0 or 1, or one label per row [N]")
             classes = np.arange(y.shape[1])
             sets = [np.flatnonzero(row).tolist() for row in y]
         settings = {name: getattr(self, name) for name in ("kernel", "standardise", "n_inducing", "verbose")}
@@ -129,7 +129,7 @@ class LabelSetGPC(ClassifierMixin, BaseEstimator):
         return [self.classes_[chosen] for chosen, _ in sets], np.array([p for _, p in sets])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Indicators [M, L] as ``decide`` says; the most probable label of each row where ``y`` had one label a row."""
+        """Indicators [M, L] as ``decide`` says; the most probable label of each row where ``y`` had one label per row."""
         labels, _, _, sets = self._predictions(X)
         if self._one:
             return self.classes_[np.argmax(labels, axis=1)]

@@ -100,7 +100,7 @@ impl Classifier {
         by_class: bool,
     ) -> PyResult<Vec<Vec<usize>>> {
         let (x, model) = (matrix(&x), self.0.clone());
-        interruptible(py, &AtomicBool::default(), move || {
+        VECTORS.run(py, move || {
             match by_class {
                 true => model.predict_set_by_class(x.as_ref(), level),
                 false => model.predict_set(x.as_ref(), level),
@@ -119,16 +119,14 @@ impl Classifier {
     ) -> PyResult<Vec<(usize, f64)>> {
         let by = named("criterion", &Criterion::NAMED, criterion)?;
         let (pool, model) = (matrix(&pool), self.0.clone());
-        let found = interruptible(py, &AtomicBool::default(), move || {
-            model.suggest(pool.as_ref(), count, by).map_err(value_error)
-        })?;
+        let found = VECTORS.run(py, move || model.suggest(pool.as_ref(), count, by).map_err(value_error))?;
         Ok(found.iter().map(|s| (s.row, s.score)).collect())
     }
 
     /// Whether more labels would change little: that, the gain of a doubling, its upper bound, and a sentence; None if it cannot be said.
     fn stopping(&self, py: Python<'_>) -> PyResult<Option<(bool, f64, f64, String)>> {
         let model = self.0.clone();
-        let found = interruptible(py, &AtomicBool::default(), move || model.stopping().map_err(value_error))?;
+        let found = VECTORS.run(py, move || model.stopping().map_err(value_error))?;
         Ok(found.map(|found| (found.enough, found.gain, found.at_most, found.sentence())))
     }
 
@@ -263,7 +261,7 @@ pub(crate) fn bar(progress: Arc<Progress>, verbose: bool) -> impl FnMut() {
 }
 
 /// The value that `name` means.
-fn named<T: Copy>(what: &str, table: &[(&str, T)], name: &str) -> PyResult<T> {
+pub(crate) fn named<T: Copy>(what: &str, table: &[(&str, T)], name: &str) -> PyResult<T> {
     table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<&str> = table.iter().map(|(known, _)| *known).collect();
         value_error(format!("{what} = {name:?} is not known; there are: {}", known.join(", ")))

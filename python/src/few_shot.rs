@@ -1,6 +1,7 @@
 //! A trained network, and the tasks it is adapted to.
 
 use crate::array::{column, table};
+use crate::classifier::named;
 use crate::image::{Given, Source};
 use crate::pool::Pool;
 use crate::{file_error, value_error};
@@ -9,8 +10,8 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use siskin_adapt::{
-    Answer, DeviceChoice, EMBEDDED, Example, Features, Intake, Look, Mismatch, Model, Rules, Support,
-    TaskClassifier, View, look_every, looks_of,
+    Answer, Criterion, DeviceChoice, EMBEDDED, Example, Features, Intake, LabelledImages, Look, Mismatch,
+    Model, Rules, TaskClassifier, View, look_every, looks_of,
 };
 use siskin_data::OnBadImage;
 use std::path::PathBuf;
@@ -27,8 +28,8 @@ pub struct Network {
 }
 
 /// The examples a network was adapted to, with posterior and calibration.
-#[pyclass(frozen, module = "pysiskin._native")]
-pub struct Task(Arc<TaskClassifier>);
+#[pyclass(frozen, name = "Task", module = "pysiskin._native")]
+pub struct PyTask(Arc<TaskClassifier>);
 
 /// Probabilities [N, C], entropy, latent variance and novelty [N].
 type Answers<'py> = (
@@ -124,7 +125,7 @@ impl Network {
         images: Vec<Given<'_>>,
         labels: Vec<usize>,
         classes: Vec<String>,
-    ) -> PyResult<Task> {
+    ) -> PyResult<PyTask> {
         let sources = self.sources(images, labels.len())?;
         let model = self.model.clone();
         self.pool
@@ -134,7 +135,7 @@ impl Network {
                     Ok(Example { name: source.name(i), class, view: source.view(&model, &intake)? })
                 });
                 let support =
-                    Support::new(classes, examples.collect::<PyResult<_>>()?).map_err(value_error)?;
+                    LabelledImages::new(classes, examples.collect::<PyResult<_>>()?).map_err(value_error)?;
                 adapted(&model, &support, "task")
             })
             .and_then(|(task, mismatch)| warned(py, mismatch, task))
@@ -147,13 +148,13 @@ impl Network {
         py: Python<'_>,
         folder: PathBuf,
         skip: bool,
-    ) -> PyResult<(Task, Vec<(String, String)>)> {
+    ) -> PyResult<(PyTask, Vec<(String, String)>)> {
         let model = self.model.clone();
         let on_bad = if skip { OnBadImage::Skip } else { OnBadImage::Error };
         self.pool
             .run(py, move || {
                 let support =
-                    Support::read(&folder, on_bad, &model, &Intake::default()).map_err(file_error)?;
+                    LabelledImages::read(&folder, on_bad, &model, &Intake::default()).map_err(file_error)?;
                 let bad = support.bad().iter().map(|file| (file.path.to_string(), file.fault.to_string()));
                 let bad = bad.collect();
                 adapted(&model, &support, &siskin_adapt::title_of(&folder))
@@ -179,11 +180,11 @@ impl Network {
     fn add(
         &self,
         py: Python<'_>,
-        task: &Task,
+        task: &PyTask,
         images: Vec<Given<'_>>,
         labels: Vec<usize>,
         classes: Vec<String>,
-    ) -> PyResult<Task> {
+    ) -> PyResult<PyTask> {
         let sources = self.sources(images, labels.len())?;
         let (model, task) = (self.model.clone(), task.0.clone());
         // Images in memory are called by their place, after those that are there.
@@ -194,28 +195,57 @@ impl Network {
                 let examples = sources.into_iter().zip(labels).enumerate().map(|(i, (source, class))| {
                     Ok(Example { name: source.name(first + i), class, view: source.view(&model, &intake)? })
                 });
-                let more = Support::more(classes, examples.collect::<PyResult<_>>()?).map_err(value_error)?;
+                let more =
+                    LabelledImages::more(classes, examples.collect::<PyResult<_>>()?).map_err(value_error)?;
                 let mismatch = model.mismatch(more.examples().iter().map(|e| &e.view.look));
                 let changed = task.with_examples(&model, &more, &Arc::default());
-                Ok((changed.map(Task::of).map_err(value_error)?, mismatch))
+                Ok((changed.map(PyTask::of).map_err(value_error)?, mismatch))
             })
             .and_then(|(task, mismatch)| warned(py, mismatch, task))
     }
 
     /// The task with other images of the same kind beside it, of no class.
-    fn beside(&self, py: Python<'_>, task: &Task, images: Vec<Given<'_>>) -> PyResult<Task> {
+    fn beside(&self, py: Python<'_>, task: &PyTask, images: Vec<Given<'_>>) -> PyResult<PyTask> {
         let features = self.features(py, images)?;
         let task = task.0.clone();
         self.pool
-            .run(py, move || task.as_ref().clone().with_others(features).map(Task::of).map_err(value_error))
+            .run(py, move || task.as_ref().clone().with_others(features).map(PyTask::of).map_err(value_error))
     }
 
     /// The task without a class.
-    fn remove(&self, py: Python<'_>, task: &Task, class_name: String) -> PyResult<Task> {
+    fn remove(&self, py: Python<'_>, task: &PyTask, class_name: String) -> PyResult<PyTask> {
         let (model, task) = (self.model.clone(), task.0.clone());
         self.pool.run(py, move || {
             let changed = task.without_class(&model, &class_name, &Arc::default());
-            changed.map(Task::of).map_err(value_error)
+            changed.map(PyTask::of).map_err(value_error)
+        })
+    }
+
+    /// The task without an example, by its place.
+    fn remove_example(&self, py: Python<'_>, task: &PyTask, place: usize) -> PyResult<PyTask> {
+        let (model, task) = (self.model.clone(), task.0.clone());
+        self.pool.run(py, move || {
+            let changed = task.without_example(&model, place, &Arc::default());
+            changed.map(PyTask::of).map_err(value_error)
+        })
+    }
+
+    /// Places and scores of the images whose labels would tell the most.
+    fn suggest(
+        &self,
+        py: Python<'_>,
+        task: &PyTask,
+        images: Vec<Given<'_>>,
+        count: usize,
+        criterion: &str,
+    ) -> PyResult<Vec<(usize, f64)>> {
+        let by = named("criterion", &Criterion::NAMED, criterion)?;
+        task.0.check_model(&self.model).map_err(value_error)?;
+        let features = self.features(py, images)?;
+        let task = task.0.clone();
+        self.pool.run(py, move || {
+            let found = task.suggest(&features, count, by).map_err(value_error)?;
+            Ok(found.iter().map(|next| (next.index, next.score)).collect())
         })
     }
 
@@ -223,7 +253,7 @@ impl Network {
     fn predictions<'py>(
         &self,
         py: Python<'py>,
-        task: &Task,
+        task: &PyTask,
         images: Vec<Given<'py>>,
     ) -> PyResult<Answers<'py>> {
         let (answers, _) = self.answers(py, task, images, Rules::default())?;
@@ -243,7 +273,7 @@ impl Network {
     fn named_answers(
         &self,
         py: Python<'_>,
-        task: &Task,
+        task: &PyTask,
         images: Vec<Given<'_>>,
         level: f64,
         abstain: Option<f64>,
@@ -268,7 +298,7 @@ impl Network {
     fn decisions(
         &self,
         py: Python<'_>,
-        task: &Task,
+        task: &PyTask,
         images: Vec<Given<'_>>,
         level: f64,
         abstain: Option<f64>,
@@ -297,7 +327,7 @@ impl Network {
     fn answers(
         &self,
         py: Python<'_>,
-        task: &Task,
+        task: &PyTask,
         images: Vec<Given<'_>>,
         rules: Rules,
     ) -> PyResult<(Vec<Answer>, Vec<String>)> {
@@ -344,9 +374,9 @@ impl Network {
 }
 
 /// The task, and what is to be said of images of another kind than the model's.
-fn adapted(model: &Model, support: &Support, title: &str) -> PyResult<(Task, Option<Mismatch>)> {
+fn adapted(model: &Model, support: &LabelledImages, title: &str) -> PyResult<(PyTask, Option<Mismatch>)> {
     let mismatch = model.mismatch(support.examples().iter().map(|e| &e.view.look));
-    Ok((TaskClassifier::adapt(model, support, title).map(Task::of).map_err(value_error)?, mismatch))
+    Ok((TaskClassifier::adapt(model, support, title).map(PyTask::of).map_err(value_error)?, mismatch))
 }
 
 /// `value` after a Python warning, where there is something to warn of.
@@ -376,14 +406,14 @@ pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
 }
 
 #[pymethods]
-impl Task {
+impl PyTask {
     /// Reads a task file and opens its model, from where it was or from `model`.
     #[staticmethod]
     #[pyo3(signature = (path, model=None))]
-    fn load(py: Python<'_>, path: PathBuf, model: Option<&str>) -> PyResult<(Network, Task)> {
+    fn load(py: Python<'_>, path: PathBuf, model: Option<&str>) -> PyResult<(Network, PyTask)> {
         let task = TaskClassifier::load(&path).map_err(file_error)?;
         let model = task.open_model(model).map_err(file_error)?;
-        Ok((noticed(py, model)?, Task::of(task)))
+        Ok((noticed(py, model)?, PyTask::of(task)))
     }
 
     /// Writes the task file that `siskin predict` reads.
@@ -393,19 +423,31 @@ impl Task {
 
     /// Pickles as the bytes of a task file.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let make = py.get_type::<Task>().getattr("from_bytes")?;
+        let make = py.get_type::<PyTask>().getattr("from_bytes")?;
         Ok((make, (PyBytes::new(py, &self.0.to_bytes().map_err(value_error)?),)))
     }
 
     /// A task from such bytes.
     #[staticmethod]
-    fn from_bytes(bytes: &[u8]) -> PyResult<Task> {
-        TaskClassifier::from_bytes(bytes, "of the pickle").map(Task::of).map_err(value_error)
+    fn from_bytes(bytes: &[u8]) -> PyResult<PyTask> {
+        TaskClassifier::from_bytes(bytes, "of the pickle").map(PyTask::of).map_err(value_error)
     }
 
     /// Names of the classes.
     fn classes(&self) -> Vec<String> {
         self.0.classes().to_vec()
+    }
+
+    /// Names of the examples.
+    fn names(&self) -> Vec<String> {
+        self.0.names().to_vec()
+    }
+
+    /// Whether more labels would change little: that, the gain of a doubling, its upper bound, and a sentence; `None` if it cannot be said.
+    fn advice(&self, py: Python<'_>) -> PyResult<Option<(bool, f64, f64, String)>> {
+        let task = self.0.clone();
+        let found = Pool::default().run(py, move || task.advice().map_err(value_error))?;
+        Ok(found.map(|found| (found.enough, found.gain, found.at_most, found.sentence)))
     }
 
     /// Examples of each class.
@@ -430,8 +472,8 @@ impl Task {
     }
 }
 
-impl Task {
-    fn of(task: TaskClassifier) -> Task {
-        Task(Arc::new(task))
+impl PyTask {
+    fn of(task: TaskClassifier) -> PyTask {
+        PyTask(Arc::new(task))
     }
 }

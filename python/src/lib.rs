@@ -8,6 +8,7 @@ mod few_shot;
 mod image;
 mod interrupt;
 mod label_sets;
+mod networks;
 mod pool;
 mod runs;
 
@@ -24,12 +25,15 @@ mod _native {
     #[pymodule_export]
     use crate::classifier::Classifier;
     #[pymodule_export]
-    use crate::few_shot::{Network, Task};
+    use crate::few_shot::{Network, PyTask};
     #[pymodule_export]
     use crate::label_sets::LabelSets;
     #[pymodule_export]
+    use crate::networks::{check_network_name, keep_network, probe_network};
+    #[pymodule_export]
     use crate::runs::{test, train};
     use pyo3::prelude::*;
+    use siskin_gp::classifier::{EvidenceBound, Likelihood};
 
     /// What added ONNX networks are run by.
     #[pyfunction]
@@ -37,7 +41,7 @@ mod _native {
         siskin_adapt::foreign::engine()
     }
 
-    /// The rules of answers have their defaults in one place, for Python too.
+    /// The rules of answers have their defaults in one place, for Python too; and what can be chosen by name has its names there.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         siskin_gp::keep_freed_memory();
@@ -45,7 +49,10 @@ mod _native {
         module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
         module.add("DEFAULT_LEVEL", level)?;
         module.add("DEFAULT_ABSTAIN", abstain)?;
-        module.add("DEFAULT_MIN_PROBABILITY", min_probability)
+        module.add("DEFAULT_MIN_PROBABILITY", min_probability)?;
+        module.add("KERNELS", siskin_gp::kernels::AnyForm::names())?;
+        module.add("LIKELIHOODS", Likelihood::NAMED.map(|(name, _)| name))?;
+        module.add("INFERENCES", EvidenceBound::NAMED.map(|(name, _)| name))
     }
 }
 

@@ -32,8 +32,13 @@ def test_the_version_is_that_of_the_program():
 
 
 def test_annotations_name_what_the_native_part_knows():
-    """Every choice that the types allow is taken, and a message names what is known."""
+    """Every choice that the native part has stands in the types, and every choice of the types is taken."""
     from typing import get_args
+
+    forms = {name for name in _native.KERNELS if not set(name) & set("+*")}  # sums and products are examples of what can be written
+    assert set(get_args(_estimator.Kernel)) == {"auto"} | forms
+    assert set(get_args(_estimator.Likelihood)) == set(_native.LIKELIHOODS)
+    assert set(get_args(_estimator.Inference)) == set(_native.INFERENCES)
 
     import numpy as np
 

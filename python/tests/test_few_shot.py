@@ -202,7 +202,7 @@ def test_mistakes_are_named(fitted, queries, tmp_path):
         FewShotClassifier().fit_folder(tmp_path / "no-such-folder")
     with pytest.raises(OSError, match="no-such-folder"):
         fitted.save(tmp_path / "no-such-folder" / "x.task")
-    with pytest.raises(ValueError, match="one label an image"):
+    with pytest.raises(ValueError, match="one label per image"):
         FewShotClassifier().fit([image, image], [["a"], ["b"]])
     with pytest.raises(ValueError, match="NaN"):
         FewShotClassifier().fit([image, image], [0.0, float("nan")])

@@ -82,3 +82,40 @@ def test_an_added_network_is_run_by_rten_and_by_onnx_runtime(tmp_path):
     environment["ORT_DYLIB_PATH"] = str(tmp_path / "none.so")
     refused = run(sys.executable, "-c", "from pysiskin import FewShotClassifier; FewShotClassifier('tiny').card")
     assert "ORT_DYLIB_PATH" in refused.stderr and "1.23 or later" in refused.stderr, refused.stderr
+
+
+ADD = """
+import numpy as np, pysiskin, pytest
+found = pysiskin.add_model("tiny.onnx", "mine", preset="siglip", mean=[0.5, 0.5, 0.5])
+assert found["spec"]["dim"] == 8 and found["outputs"] == ["`features` [1, 8]"] and found["scores"] is None, found
+for wrong, says in [
+    ({"file": "tiny.onnx", "name": "mine"}, "one of this name already"),
+    ({"file": "tiny.onnx", "name": "../up"}, "a name has"),
+    ({"file": "none.onnx", "name": "other"}, "none.onnx"),
+    ({"file": "text.onnx", "name": "other"}, "no ONNX network"),
+    ({"file": "tiny.onnx", "name": "other", "mean": [127, 127, 127]}, "divide mean and standard deviation by 255"),
+]:
+    with pytest.raises(ValueError, match=says):
+        pysiskin.add_model(**wrong)
+images = list(np.random.default_rng(0).integers(0, 256, (7, 20, 24, 3), dtype="uint8"))
+model = pysiskin.FewShotClassifier("mine").fit(images[:6], [7, 8, 9] * 2)
+places, scores = model.suggest(images, 3)
+assert len(set(places.tolist())) == 3 and (np.diff(scores) <= 0).all() and scores.min() >= 0
+assert "sentence" in model.stopping_advice()
+with pytest.raises(ValueError, match="whole number"):
+    model.suggest(images, 0)
+same = pysiskin.FewShotClassifier("mine").fit(images[:3] + images[4:6], [7, 8, 9, 8, 9])
+assert np.allclose(model.remove_example(3).predict_proba(images), same.predict_proba(images))
+assert model.remove_example("image 0").classes_.tolist() == [8, 9], "the last example takes its class along"
+with pytest.raises(ValueError, match="0 examples are called"):
+    model.remove_example("image 0")
+print("added")
+"""
+
+
+def test_a_network_is_added_from_python(tmp_path):
+    (tmp_path / "tiny.onnx").write_bytes(network())
+    (tmp_path / "text.onnx").write_text("no network")
+    environment = os.environ | {"SISKIN_CACHE": str(tmp_path / "cache")}
+    found = subprocess.run([sys.executable, "-c", ADD], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert found.stdout.strip() == "added", found.stderr

@@ -95,8 +95,9 @@ class Server:
     def alive(self):
         return self.process.poll() is None
 
-    def connect(self, timeout=30):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+    def connect(self, timeout=30, source=None):
+        """`source`: the address of the client, one of loopback."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout, source_address=source and (source, 0))
 
     def raw(self, data, timeout=60):
         """Status, head and body of the answer to these bytes; 0 if the connection ended without one."""
@@ -156,13 +157,18 @@ def is_json_error(body):
         return False
 
 
-class Honest:
-    """Asks for a prediction again and again, on a new connection each time, while an attack goes on. A process of its own: the
-    threads of the attack must not keep it waiting."""
+def photo():
+    """A photo of 400 kB: what a person sends."""
+    return png(600, 400, seed=3) + bytes(400_000)
 
-    def __init__(self, server, path, image=None, every=0.1, pause=0.0):
-        self.server, self.path, self.every, self.pause = server, path, every, pause
-        self.image = image or png(seed=7)
+
+class Honest:
+    """Asks for a prediction again and again, on a new connection each time, while an attack goes on: of a drawing and of a photo, one
+    after the other. A process of its own: the threads of the attack must not keep it waiting."""
+
+    def __init__(self, server, path, image=None, every=0.1, pause=0.0, source=None):
+        self.server, self.path, self.every, self.pause, self.source = server, path, every, pause, source
+        self.images = [image] if image else [png(seed=7), photo()]
         self.times, self.failures = [], []
 
     def __enter__(self):
@@ -192,9 +198,10 @@ class Honest:
 
     def ask(self):
         """Connects, sends after the pause, and waits for the answer."""
-        with self.server.connect(30) as stream:
+        image = self.images[len(self.times) % len(self.images)]
+        with self.server.connect(30, self.source) as stream:
             time.sleep(self.pause)
-            stream.sendall(request("POST", self.path, self.image, "image/png", ["Connection: close"]))
+            stream.sendall(request("POST", self.path, image, "image/png", ["Connection: close"]))
             return answer(stream)
 
     def report(self, attack, within=1.0):

@@ -2,10 +2,11 @@
 
 import os
 import random
+import stat
 import subprocess
 import tempfile
 
-from common import Attack, png
+from common import Attack, Server, png
 
 FLIPS = 150
 
@@ -130,4 +131,46 @@ def pipes(binary):
     return attack
 
 
-ALL = [tasks, models, checkpoints, packs, pipes]
+def planted(binary):
+    """Pipes and links where the program writes, a huge file without content, a name with a line end."""
+    attack = Attack("what others put in our places")
+    with tempfile.TemporaryDirectory() as folder:
+        drawings(folder)
+        at = lambda *names: os.path.join(folder, *names)
+        for name in ("out", "piped", "linked", "theirs", "open"):
+            os.mkdir(at(name), 0o755)
+        victim = "precious words\n"
+        open(at("victim"), "w").write(victim)
+        for name in ("out", "piped"):
+            os.mkfifo(at(name, ".1-1.siskin-writing"))
+        os.symlink(at("victim"), at("linked", ".siskin-lock"))
+        os.chmod(at("open"), 0o777)
+        os.truncate(os.open(at("sparse"), os.O_CREAT | os.O_WRONLY), 1 << 40)
+
+        def ends(args, codes, says=""):
+            try:
+                result = run(binary, args, folder, timeout=30)
+                attack.check(result.returncode in codes and says in result.stderr.decode(), (args, result.returncode, result.stderr[-200:]))
+                return (result.stderr + result.stdout).decode()
+            except subprocess.TimeoutExpired:
+                attack.check(False, (args, "waits for ever"))
+                return ""
+
+        ends(["adapt", "data", "--out", "out/x.task"], (0,))
+        ends(["serve", "--port", "0", "--state", "linked"], (1,), "is a link")
+        ends(["serve", "--port", "0", "--state", "open"], (1,), "others may write")
+        ends(["predict", "sparse", "data"], (1,))
+        ends(["adapt", "data", "--model", "sparse"], (1,))
+        for state in ("piped", "theirs"):
+            with Server(binary, state=at(state)) as server:
+                attack.check(server.ask("GET", "/health")[0] == 200, state)
+        attack.check(stat.S_IMODE(os.stat(at("theirs")).st_mode) == 0o755, "the mode of a folder that was there")
+        attack.check(open(at("victim")).read() == victim, "a link was written through")
+        some = at("data", sorted(os.listdir(at("data")))[0])
+        os.symlink("nobody", os.path.join(some, "\nerror: forged line.png"))
+        lines = ends(["adapt", "data", "--out", "y.task"], (0, 1)).splitlines()
+        attack.check(not any(line.startswith("error: forged") for line in lines), lines)
+    return attack
+
+
+ALL = [tasks, models, checkpoints, packs, pipes, planted]

@@ -11,6 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import crowding
 import crowds
 import files
 import kills
@@ -19,8 +20,9 @@ import odd
 import odd_files
 import server
 import soak
+import unfolding
 
-ATTACKS = {attack.__name__: attack for attack in server.ALL + odd.ALL + crowds.ALL + files.ALL + odd_files.ALL + networks.ALL + kills.ALL}
+ATTACKS = {attack.__name__: attack for attack in server.ALL + odd.ALL + crowds.ALL + unfolding.ALL + crowding.ALL + files.ALL + odd_files.ALL + networks.ALL + kills.ALL}
 
 
 def main():

@@ -1,5 +1,6 @@
 """One training by several ranks of MPI: on one machine, on several hosts, killed, resumed; and what it gains."""
 
+import contextlib
 import json
 import os
 import signal
@@ -7,7 +8,8 @@ import statistics
 import subprocess
 import time
 
-from place import PATIENCE, check, short_hash, wait_until
+from engines import Slurm
+from place import PATIENCE, ROOT, check, short_hash, wait_until
 
 FILES = ["last.safetensors", "best.safetensors", "metrics.jsonl"]
 WORDS = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
@@ -24,9 +26,24 @@ def mpirun(place, ranks, *words, threads=1, where=ONE_MACHINE):
 
 
 def run(place, ranks, *words, **how):
-    done = subprocess.run(mpirun(place, ranks, *words, **how), cwd=place.folder, env=place.env, text=True, capture_output=True)
+    done = subprocess.run(mpirun(place, ranks, *words, **how), cwd=place.folder, env=place.env, text=True, capture_output=True, timeout=PATIENCE)
     check(done.returncode == 0, f"{ranks} ranks, {words}: {done.stdout}{done.stderr}")
     return done
+
+
+@contextlib.contextmanager
+def started(place, words):
+    """A job, none of whose processes is left behind."""
+    job = subprocess.Popen(words, cwd=place.folder, env=place.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        yield job
+    finally:
+        if job.poll() is None:
+            job.kill()
+            job.communicate()
+        for process, _ in processes(place.folder):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
 
 def mpi(place):
@@ -41,41 +58,83 @@ def mpi(place):
         check(len(traffic) == (ranks > 1), f"{ranks} ranks: {done.stderr}")
         print(f"  mpirun -n {ranks}: the same bytes{''.join('. ' + line for line in traffic)}")
     killed(place)
+    stopped(place)
     tested(place)
+    refused(place)
 
 
 # Of each rank: its relay, which speaks MPI, or its worker, which computes.
 VICTIMS = [("2", "relay"), ("2", "worker"), ("0", "relay"), ("0", "worker")]
-# `mpirun` kills the other ranks at once: nobody has time to save before.
-AT_ONCE = ["--mca", "odls_base_sigkill_timeout", "0"]
+
+
+def patience_of_mpirun(seconds):
+    """Before and after SIGTERM for the ranks that are left. By itself it is one second; with 0 nobody has time to save before."""
+    return [*ONE_MACHINE, "--mca", "odls_base_sigkill_timeout", str(seconds)]
+
+
+# Long enough to be killed before its end, and saves only when it must.
+RARE = [word for key in ["train.episodes=160", "train.save_every=1000", "train.save_minutes=0.0"] for word in ("--set", key)]
+
+
+def at_work(place, out, *victim):
+    """The process that is to be ended, when the training in `out` is in the middle: the first validation has kept the best weights."""
+    wait_until("the job has validated", (place.folder / out / "best.safetensors").exists)
+    found = processes(place.folder)
+    there = [process for process, which in found if which == victim]
+    check(len(there) == 1, f"the processes of the ranks are {found}, where one {victim} should be")
+    return there[0]
 
 
 def killed(place):
-    """A process is killed in the middle of a training that saves only when it must; another number of ranks does the rest."""
-    # Long enough to be killed before its end.
-    rare = [word for key in ["train.episodes=160", "train.save_every=1000", "train.save_minutes=0.0"] for word in ("--set", key)]
-    place.call("train", "glyphs.toml", "--out", "rare", *rare)
+    """A process is killed in the middle of a training; another number of ranks does the rest."""
+    place.call("train", "glyphs.toml", "--out", "rare", *RARE)
     for (rank, kind), hurry in [(VICTIMS[0], False), *((victim, True) for victim in VICTIMS)]:
         out = f"killed-{rank}-{kind}-{hurry}"
-        where = [*ONE_MACHINE, *AT_ONCE] if hurry else ONE_MACHINE
-        words = mpirun(place, 3, "train", "glyphs.toml", "--out", out, *rare, where=where)
-        job = subprocess.Popen(words, cwd=place.folder, env=place.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        # The first validation keeps the best weights. Then it is in the middle.
-        wait_until("the job has validated", (place.folder / out / "best.safetensors").exists)
-        (victim,) = [process for process, found in processes(place.folder) if found == (rank, kind)]
-        os.kill(victim, signal.SIGKILL)
-        _, err = job.communicate(timeout=PATIENCE)
-        check(job.returncode != 0, f"a killed {kind}: {err}")
-        wait_until("the worker of the first rank has ended", lambda: not processes(place.folder))
+        # Time enough for a busy machine to be heard, or none.
+        words = mpirun(place, 3, "train", "glyphs.toml", "--out", out, *RARE, where=patience_of_mpirun(0 if hurry else 5))
+        with started(place, words) as job:
+            os.kill(at_work(place, out, rank, kind), signal.SIGKILL)
+            _, err = job.communicate(timeout=PATIENCE)
+            check(job.returncode != 0, f"a killed {kind}: {err}")
+            wait_until("the worker of the first rank has ended", lambda: not processes(place.folder))
         what = f"killed the {kind} of rank {rank} of 3{', the others at once' if hurry else ''}"
         saved = (place.folder / out / "last.safetensors").exists()
         check(saved == ((rank, kind) != ("0", "worker")), f"{what}: saved {saved}: {err}")
-        check(hurry or "has died" in err or "was ended by signal 9" in err, f"{what}: {err}")
+        check(hurry or "has died" in err, f"{what}: {err}")
         far = place.call("watch", out, "--once").stdout.strip()
+        check(far.endswith(", stopped"), far)
         print(f"  {what}: {far if saved else 'the last validation is kept, ' + far}")
         run(place, 2, "train", "--resume", out)
         check(hashes(place, out) == hashes(place, "rare"), f"{what}: after a resume on 2 ranks the bytes differ")
         print("  resumed on 2 ranks: the same bytes")
+
+
+def stopped(place):
+    """SIGUSR1 for `mpirun`, which passes it on, or SIGTERM for one rank alone ends everybody."""
+    for out, victim in [("stopped-job", None), ("stopped-rank", ("2", "relay"))]:
+        with started(place, mpirun(place, 3, "train", "glyphs.toml", "--out", out, *RARE)) as job:
+            process = at_work(place, out, *(victim or VICTIMS[0]))
+            os.kill(job.pid if victim is None else process, signal.SIGUSR1 if victim is None else signal.SIGTERM)
+            said, err = job.communicate(timeout=PATIENCE)
+            check(job.returncode != 0 and "Stopped at episode" in said, f"{out}: {job.returncode}: {said}{err}")
+        run(place, 4, "train", "--resume", out)
+        check(hashes(place, out) == hashes(place, "rare"), f"{out}: after a resume on 4 ranks the bytes differ")
+        who = "SIGUSR1 to mpirun" if victim is None else "SIGTERM to rank 2 alone"
+        print(f"  {who}: exit code {job.returncode}, {said.strip().splitlines()[-1].split('. ')[0]}; resumed on 4 ranks: the same bytes")
+    # A test has nothing to save: the rank goes at once, while the others wait for it in a meeting.
+    words = mpirun(place, 3, "test", "rare", "--set", "test.episodes=20000")
+    with started(place, words) as job:
+        wait_until("all ranks are at work", lambda: len(processes(place.folder)) == 6)
+        time.sleep(2)
+        found = processes(place.folder)
+        relays = [process for process, which in found if which == ("2", "relay")]
+        check(len(relays) == 1, f"the processes of the ranks are {found}")
+        os.kill(relays[0], signal.SIGTERM)
+        begun = time.time()
+        _, err = job.communicate(timeout=PATIENCE)
+        check(job.returncode != 0, f"a stopped test: {err}")
+        wait_until("nobody is at work", lambda: not processes(place.folder), 60)
+        print(f"  SIGTERM to rank 2 of a test: exit code {job.returncode}, all ended in {time.time() - begun:.0f} s")
 
 
 def processes(folder):
@@ -95,7 +154,7 @@ def processes(folder):
 
 
 def tested(place):
-    """`siskin test` and `siskin compare` share their episodes."""
+    """`siskin test`, `compare` and `calibrate` share their episodes."""
     one = json.loads(place.call("test", "mpi1", "--json").stdout)
     check(json.loads(run(place, 3, "test", "mpi1", "--json").stdout) == one, "a test on 3 ranks differs")
     print(f"  test on 3 ranks: the same report, accuracy {one['over_episodes']['mean']:.4f}")
@@ -106,6 +165,48 @@ def tested(place):
         own, other = [(place.folder / out / name).read_text() for out in ("compared1", "compared3")]
         check(own == other, f"{name} of 3 ranks differs")
     print("  compare on 3 ranks: the same tables")
+    one = place.call("calibrate", "mpi1", "--json").stdout
+    check(json.loads(run(place, 3, "calibrate", "mpi1", "--json").stdout) == json.loads(one), "a calibration on 3 ranks differs")
+    print("  calibrate on 3 ranks: the same figures")
+
+
+def in_slurm(place):
+    """The recipe of docs/cluster.md as a job: told that its time is nearly over, all ranks stop, and the job goes on when it is begun again."""
+    if not (place.folder / "rare").exists():
+        place.call("train", "glyphs.toml", "--out", "rare", *RARE)
+    pages = (ROOT / "docs" / "cluster.md").read_text().split("```sh\n")
+    recipes = [text.split("```")[0] for text in pages if "mpirun" in text.split("```")[0] and "#SBATCH" in text.split("```")[0]]
+    check(len(recipes) == 1, f"{len(recipes)} recipes")
+    recipe = recipes[0]
+    for old, new in [("configs/cub.toml --set train.episodes_per_step=4", " ".join(["glyphs.toml", *RARE])), ("runs/cub", "in-slurm"),
+                     ("--threads 2", "--threads 1"), ("--cpus-per-task=2", "--cpus-per-task=1"), ("siskin --", f"{place.siskin} --")]:
+        check(old in recipe, f"{old} is not in the recipe")
+        recipe = recipe.replace(old, new)
+    (place.folder / "job.sh").write_text(recipe)
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self,vader,tcp", "OMPI_MCA_oob_tcp_if_include": "lo"}
+    with Slurm(place.folder / "slurm-mpi") as cluster:
+        env = {**place.env, **cluster.env, **as_root}
+        done = subprocess.run(["sbatch", "--parsable", "job.sh"], cwd=place.folder, env=env, text=True, capture_output=True, timeout=60)
+        check(done.returncode == 0, done.stderr)
+        job = done.stdout.strip()
+        at_work(place, "in-slurm", *VICTIMS[0])
+        # What Slurm does before the limit.
+        subprocess.run(["scancel", "--batch", "--signal=USR1", job], env=env, check=True, timeout=60)
+        log = place.folder / "in-slurm.log"
+        wait_until("the ranks have stopped", lambda: "Stopped at episode" in log.read_text())
+        wait_until("the job has ended", lambda: not cluster.ask("squeue", "--noheader") or cluster.watch())
+    said = log.read_text()
+    check(hashes(place, "in-slurm") == hashes(place, "rare"), f"the bytes differ: {said}")
+    stop = next(line for line in said.splitlines() if "Stopped at episode" in line)
+    print(f"  4 ranks in a job of Slurm: {stop.split('. ')[0]}; queued again and trained: the same bytes")
+
+
+def refused(place):
+    """What ranks would each do all of is refused, in one sentence."""
+    for words in [["sweep", "status", "nowhere"], ["train", "glyphs.toml", "--plan"]]:
+        done = subprocess.run(mpirun(place, 2, *words), cwd=place.folder, env=place.env, text=True, capture_output=True, timeout=PATIENCE)
+        check(done.returncode != 0 and done.stderr.count("does not share its work") == 1, f"{words}: {done.stdout}{done.stderr}")
+    print("  sweep and train --plan on 2 ranks: refused")
 
 
 AGENT = """#!/bin/sh

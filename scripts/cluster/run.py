@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Grids and trainings on real engines, disturbed on purpose: every result must have the bytes of a quiet run on one machine.
 
-    scripts/cluster/run.py [local | slurm | limit | hyperqueue | paper | mpi | hosts | speed | plan | watch ...]     default: all
+    scripts/cluster/run.py [local | slurm | limit | hyperqueue | paper | mpi | hosts | in_slurm | speed | plan | watch ...]     default: all
 
 local, slurm, hyperqueue: the temperatures of the paper's Table 4 as a grid of 10 runs; a process and a daemon are killed.
 limit: a run that is longer than Slurm's time limit. paper: Table 4 by `siskin reproduce --jobs`. mpi, hosts: ranks of one machine, of
-two hosts. speed: what ranks gain. plan, watch: time, memory and progress of a long run.
+two hosts, in a job of Slurm. speed: what ranks gain. plan, watch: time, memory and progress of a long run.
 
 scripts/cluster/install.sh installs the engines. Everything runs in a network namespace of its own, where only the loopback
 exists. Needs root (Slurm's daemons, namespaces) and the program: --siskin PATH, default target/release/siskin, built with
@@ -20,9 +20,9 @@ import sys
 from grids import hyperqueue, limit, local, paper, slurm
 from long_runs import plan, watch
 from place import Place, run_all
-from ranks import hosts, mpi, speed
+from ranks import hosts, in_slurm, mpi, speed
 
-CHECKS = {one.__name__: one for one in [local, slurm, limit, hyperqueue, paper, mpi, hosts, speed, plan, watch]}
+CHECKS = {one.__name__: one for one in [local, slurm, limit, hyperqueue, paper, mpi, hosts, in_slurm, speed, plan, watch]}
 
 
 def main():

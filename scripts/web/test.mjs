@@ -187,6 +187,25 @@ async function keyboard() {
   await context.close();
 }
 
+// A network that somebody added stands in the list and is told of as what it is.
+async function networks() {
+  const { context, page, trouble } = await open("light", desktop);
+  await page.route("**/v1/models", async (route) => {
+    const answer = await (await route.fetch()).json();
+    answer.models.push({ name: "mine", hash: "0", image: { size: 224, channels: 3 }, validation: [], added: true });
+    await route.fulfill({ json: answer });
+  });
+  await page.reload();
+  await page.waitForSelector("#model option[value=mine]", { state: "attached" });
+  assert.equal(await text(page, "model").then((all) => all.includes("mine (added network)")), true);
+  await page.click("#tab-reliability");
+  const told = await text(page, "reliability-body");
+  assert.match(told, /mineAn added network: how sure it may be is learned anew/);
+  assert.doesNotMatch(told, /siskin export/);
+  assert.deepEqual(trouble, []);
+  await context.close();
+}
+
 // A server that forgets, is busy, dies and comes back.
 async function failing() {
   const { context, page } = await open("light", desktop);
@@ -215,7 +234,7 @@ async function failing() {
 
 try {
   for (const scheme of ["light", "dark"]) for (const viewport of [desktop, phone]) await look(scheme, viewport);
-  for (const test of [drawings, photos, keyboard, failing]) { await test(); console.log(`${test.name}: as it should be`); }
+  for (const test of [drawings, photos, keyboard, networks, failing]) { await test(); console.log(`${test.name}: as it should be`); }
   await reports(browser, shots);
   console.log(`Screenshots are in ${shots}.`);
 } finally {

@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::fitted::Raw;
 use crate::held_out::HeldOut;
+use crate::none_of_these::strangeness::{APART, Facts, NAMES, score, weights};
 use crate::sets;
-use crate::strangeness::{APART, Facts, NAMES, score, weights};
 use crate::tempering::{Doubt, Known, caution};
 use serde::{Deserialize, Serialize};
 use siskin_calib::{Predictions, top};
@@ -241,7 +241,16 @@ pub(crate) mod testing {
     pub(crate) fn shape(set_scores: Vec<f64>, members: Vec<f64>, strangers: Vec<f64>) -> ShapeFacts {
         let weights = vec![("distance".into(), 1.0)];
         let novelty = NoveltyFacts { name: "distance".into(), weights, members, strangers, auroc: 0.9 };
-        ShapeFacts { way: 5, shot: 5, queries: 99, temperature: None, set_scores, left_out: None, novelty }
+        ShapeFacts {
+            way: 5,
+            shot: 5,
+            queries: 99,
+            temperature: None,
+            set_scores,
+            left_out: None,
+            most_shift: None,
+            novelty,
+        }
     }
 }
 
@@ -270,7 +279,7 @@ mod tests {
             raw: Raw {
                 probabilities: [0.97, 0.03].repeat(25),
                 variance: vec![1.0; 50],
-                facts: vec![[0.1; crate::strangeness::COUNT]; 25],
+                facts: vec![[0.1; crate::none_of_these::strangeness::COUNT]; 25],
             },
             labels: (0..25).map(|i| usize::from(i >= right)).collect(),
         };

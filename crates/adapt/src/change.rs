@@ -2,7 +2,7 @@
 
 use crate::classifier::{Examples, TaskClassifier};
 use crate::error::{Error, Result};
-use crate::support::Support;
+use crate::labelled_images::LabelledImages;
 use siskin_methods::{Features, select};
 use siskin_model::Model;
 use std::sync::Arc;
@@ -14,11 +14,23 @@ impl TaskClassifier {
     pub fn with_examples(
         &self,
         model: &Model,
-        more: &Support,
+        more: &LabelledImages,
         stop: &Arc<AtomicBool>,
     ) -> Result<TaskClassifier> {
         self.check_model(model)?;
         let new = model.embed_until(more.examples().iter().map(|e| &e.view), stop)?;
+        self.with_embedded(model, more, new, stop)
+    }
+
+    /// [`TaskClassifier::with_examples`] whose features are known, by [`LabelledImages::features`].
+    pub fn with_embedded(
+        &self,
+        model: &Model,
+        more: &LabelledImages,
+        new: Features,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<TaskClassifier> {
+        self.check_model(model)?;
         let mut all = self.labelled();
         all.other_kind |= model.mismatch(more.examples().iter().map(|e| &e.view.look)).is_some();
         for example in more.examples() {

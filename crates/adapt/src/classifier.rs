@@ -7,15 +7,16 @@ use crate::cost::Shape;
 use crate::error::{Error, Result};
 use crate::fitted::Fitted;
 use crate::held_out::held_out;
-use crate::others::Others;
+use crate::labelled_images::{LabelledImages, check, check_title};
+use crate::none_of_these::others::Others;
 use crate::rules::{Rules, Thresholds};
 use crate::shift::unlike;
-use crate::support::{Support, check, check_title};
 use serde::{Deserialize, Serialize};
 use siskin_data::Embeddings;
 use siskin_gp::classifier::GpClassifier;
 use siskin_methods::gp::from_examples::FromExamples;
 use siskin_methods::{Features, GaussianProcess};
+use siskin_model::foreign::Registry;
 use siskin_model::{Card, DeviceChoice, Model, ModelHead};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -34,7 +35,15 @@ pub struct ModelRef {
 impl ModelRef {
     /// Opens it where it was, or elsewhere, on some hardware.
     pub(crate) fn open_on(&self, elsewhere: Option<&str>, device: DeviceChoice) -> Result<Model> {
-        let model = Model::open_on(elsewhere.unwrap_or(&self.origin), device)?;
+        let found = Model::open_on(elsewhere.unwrap_or(&self.origin), device);
+        if elsewhere.is_none() && !found.as_ref().is_ok_and(|model| model.has_hash(&self.hash)) {
+            // An added network may have another name by now.
+            let named = Registry::default_folder().and_then(|registry| registry.name_of(&self.hash));
+            if let Some(name) = named {
+                return Ok(Model::open_on(&name, device)?);
+            }
+        }
+        let model = found?;
         self.check(&model)?;
         Ok(model)
     }
@@ -50,6 +59,12 @@ impl ModelRef {
             expected_hash: short(&self.hash),
             found: model.origin().into(),
             found_hash: short(model.hash()),
+            hint: match model.foreign() {
+                Some(_) => {
+                    " An added network is the same one where its file and the options of `siskin model add` (preset, output, size) are."
+                }
+                None => "",
+            },
         })
     }
 }
@@ -89,27 +104,19 @@ pub struct TaskClassifier {
 
 impl TaskClassifier {
     /// Adapts `model` to labelled images. `title`: what to call the task.
-    pub fn adapt(model: &Model, support: &Support, title: &str) -> Result<TaskClassifier> {
+    pub fn adapt(model: &Model, support: &LabelledImages, title: &str) -> Result<TaskClassifier> {
         TaskClassifier::adapt_until(model, support, title, &Arc::default())
     }
 
     /// [`TaskClassifier::adapt`] that ends with [`Error::Stopped`] soon after somebody sets `stop`.
     pub fn adapt_until(
         model: &Model,
-        support: &Support,
+        support: &LabelledImages,
         title: &str,
         stop: &Arc<AtomicBool>,
     ) -> Result<TaskClassifier> {
         let features = model.embed_until(support.examples().iter().map(|e| &e.view), stop)?;
-        let examples = Examples {
-            classes: support.classes().to_vec(),
-            names: support.examples().iter().map(|e| e.name.clone()).collect(),
-            labels: support.examples().iter().map(|e| e.class).collect(),
-            features,
-            other_kind: model.mismatch(support.examples().iter().map(|e| &e.view.look)).is_some(),
-            others: None,
-        };
-        TaskClassifier::adapt_features(model, examples, title, stop)
+        TaskClassifier::adapt_features(model, support.examples_as(features, model), title, stop)
     }
 
     /// Adapts `model` to features of labelled images, by [`Model::embed`].

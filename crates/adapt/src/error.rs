@@ -15,7 +15,7 @@ pub enum Error {
     /// The task was made with another model.
     #[error(
         "this task was made with the model {expected} (hash {expected_hash}), not with {found} (hash {found_hash}). \
-         Give that model, or adapt again with this one."
+         Give that model, or adapt again with this one.{hint}"
     )]
     OtherModel {
         /// Name of the task's model.
@@ -26,6 +26,8 @@ pub enum Error {
         found: String,
         /// Its hash, shortened.
         found_hash: String,
+        /// What makes another model of it, where that is not plain to see.
+        hint: &'static str,
     },
     /// The labelled examples do not make a task.
     #[error("{0}")]

@@ -2,7 +2,7 @@
 
 use crate::balance::Balance;
 use crate::error::{Error, Result};
-use crate::strangeness::{Centre, Facts, Seen, Surroundings};
+use crate::none_of_these::strangeness::{Centre, Facts, Seen, Surroundings};
 use faer::Mat;
 use siskin_gp::classifier::GpClassifier;
 use siskin_gp::posterior::{Latent, Posterior};

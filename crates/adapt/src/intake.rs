@@ -11,10 +11,11 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Where images of people come in. One decoded image is held for each thread that decodes, and only until the network's view
-/// of it is made; all threads together keep within `memory`.
+/// of it is made; all threads together keep within a memory. An eighth of it is for small images, which do not wait for large ones.
 pub struct Intake {
     max_pixels: u64,
-    memory: Room,
+    large: Room,
+    small: Room,
 }
 
 impl Default for Intake {
@@ -29,9 +30,14 @@ impl Intake {
     pub const MEMORY: u64 = 1 << 30;
 
     /// `max_pixels`: of one image, at most [`MAX_PIXELS`]; `memory`: bytes for all that are being decoded. An image that
-    /// needs more memory than that is decoded alone.
+    /// needs more memory than that is decoded alone, beside small ones.
     pub fn new(max_pixels: u64, memory: u64) -> Intake {
-        Intake { max_pixels: max_pixels.min(MAX_PIXELS), memory: Room::new(memory) }
+        let small = memory / 8;
+        Intake {
+            max_pixels: max_pixels.min(MAX_PIXELS),
+            large: Room::new(memory - small),
+            small: Room::new(small),
+        }
     }
 
     /// Decodes an image and makes the view that `model` has of it. The header alone decides whether it is small enough.
@@ -61,7 +67,9 @@ impl Intake {
             let Claim { width, height, .. } = *claim;
             return Err(Fault::TooManyPixels { width, height, limit: self.max_pixels });
         }
-        Ok(self.memory.claim(claim.memory))
+        // Two of them at least have room at a time.
+        let small = claim.memory <= self.small.all / 2;
+        Ok(if small { &self.small } else { &self.large }.claim(claim.memory))
     }
 }
 
@@ -139,6 +147,20 @@ mod tests {
         });
         assert_eq!(most.load(Ordering::SeqCst), 100);
         assert_eq!(*room.free.lock().unwrap(), 100, "all was given back");
+    }
+
+    #[test]
+    fn a_drawing_does_not_wait_for_a_photo() {
+        let intake = Intake::new(MAX_PIXELS, 384_000_000);
+        let claim = |memory| Claim { width: 1, height: 1, memory };
+        // One that would take more than all of it.
+        let photo = intake.admit(&claim(500_000_000)).unwrap();
+        let drawings = [(); 2].map(|()| intake.admit(&claim(12_000_000)).unwrap());
+        assert_eq!((photo.bytes, drawings[1].bytes), (336_000_000, 12_000_000));
+        drop((photo, drawings));
+        // And two photos of 12 megapixels find room at a time.
+        let photos = [(); 2].map(|()| intake.admit(&claim(13 * 12_000_000 + (8 << 20))).unwrap());
+        assert!(photos.iter().all(|permit| permit.bytes > 164_000_000));
     }
 
     #[test]

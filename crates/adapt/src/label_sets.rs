@@ -3,8 +3,8 @@
 use crate::classifier::ModelRef;
 use crate::cost::{FitLimits, Shape};
 use crate::error::{Error, Result};
+use crate::labelled_images::{LabelledImages, check_title};
 use crate::sealed::Kind;
-use crate::support::{Support, check_title};
 use safetensors::tensor::Metadata;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -86,7 +86,7 @@ impl SetAnswer {
 }
 
 /// The images of a support, each once, with the classes it stands in; `None` if no image stands in two.
-pub fn label_sets(support: &Support) -> Option<(Vec<&View>, Vec<Vec<usize>>)> {
+pub fn label_sets(support: &LabelledImages) -> Option<(Vec<&View>, Vec<Vec<usize>>)> {
     let (mut views, mut sets): (Vec<&View>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
     for example in support.examples() {
         match views.iter().position(|view| **view == example.view) {
@@ -106,7 +106,7 @@ impl LabelSetTask {
     /// Adapts `model` to images of which some stand in several classes ([`label_sets`]), until `stop` is set.
     pub fn adapt(
         model: &Model,
-        support: &Support,
+        support: &LabelledImages,
         title: &str,
         stop: &Arc<AtomicBool>,
     ) -> Result<LabelSetTask> {
@@ -189,7 +189,7 @@ impl LabelSetTask {
         shape_of(labels, examples).check(limits)
     }
 
-    /// The shape of a task of one class an image that costs about as much to answer and to hold.
+    /// The shape of a task with one class per image that costs about as much to answer and to hold.
     pub fn shape(&self) -> Shape {
         shape_of(self.about.labels.len(), self.about.examples)
     }
@@ -244,13 +244,23 @@ impl LabelSetTask {
 
     /// Reads a task file; `None` if it holds a task of another kind.
     pub fn load(path: &Path) -> Result<Option<LabelSetTask>> {
-        let Some((about, bytes)) = KIND.load::<About>(path)? else { return Ok(None) };
+        let Some(parts) = KIND.load::<About>(path)? else { return Ok(None) };
+        Self::of_parts(parts, path).map(Some)
+    }
+
+    /// Such a file from its bytes; `sealed`: whether its checksum must fit.
+    pub(crate) fn parse(bytes: &[u8], name: &str, sealed: bool) -> Result<Option<LabelSetTask>> {
+        let Some(parts) = KIND.parse::<About>(bytes, name, sealed)? else { return Ok(None) };
+        Self::of_parts(parts, Path::new(name)).map(Some)
+    }
+
+    fn of_parts((about, bytes): (About, Vec<u8>), path: &Path) -> Result<LabelSetTask> {
         let classifier = LabelSetClassifier::from_bytes(&bytes, path)?;
         let labels = classifier.learned()?.labels;
         if labels != about.labels.len() || labels != about.counts.len() {
             let why = format!("it names {} labels and knows {labels}", about.labels.len());
             return Err(Error::Task { name: path.display().to_string(), why });
         }
-        Ok(Some(LabelSetTask { about, classifier }))
+        Ok(LabelSetTask { about, classifier })
     }
 }

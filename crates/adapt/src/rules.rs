@@ -28,8 +28,8 @@ impl Default for Rules {
 /// Rules with their thresholds, ready to decide.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thresholds {
-    pub(crate) sets: crate::sets::Threshold,
-    pub(crate) none_of_these: crate::none_of_these::Threshold,
+    pub(crate) sets: crate::sets::SetThreshold,
+    pub(crate) none_of_these: crate::none_of_these::NoveltyThreshold,
     notes: Vec<String>,
 }
 

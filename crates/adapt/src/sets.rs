@@ -35,7 +35,7 @@ impl Default for Sets {
 
 /// Sets with their threshold.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Threshold {
+pub(crate) struct SetThreshold {
     level: f64,
     /// Classes with a score up to this are in; `None`: every class is.
     score: Option<f64>,
@@ -56,7 +56,7 @@ pub(crate) fn scores(predictions: &Predictions) -> Vec<f64> {
 
 impl Sets {
     /// The threshold by what is known. What cannot be promised, and why sets are wide, is added to `notes`.
-    pub(crate) fn threshold(self, known: &TaskCalibration, notes: &mut Vec<String>) -> Result<Threshold> {
+    pub(crate) fn threshold(self, known: &TaskCalibration, notes: &mut Vec<String>) -> Result<SetThreshold> {
         let level = share("the level of the sets", self.level)?;
         let asked = 1.0 - level;
         let Some(shape) = &known.validation else {
@@ -66,7 +66,7 @@ impl Sets {
         let aimed = asked * margin / known.beyond.unwrap_or(1.0);
         // The most that so few scores can say, where that is all that was asked for.
         let alpha = aimed.max(1.0 / (shape.set_scores.len() as f64 + 1.0) + 1e-12).min(asked);
-        let found = Threshold { level: 1.0 - aimed, score: conformal(&shape.set_scores, alpha)? };
+        let found = SetThreshold { level: 1.0 - aimed, score: conformal(&shape.set_scores, alpha)? };
         if found.score.is_none() {
             let few =
                 format!("{} calibration predictions are too few for this level", shape.set_scores.len());
@@ -77,7 +77,7 @@ impl Sets {
         let Some(left_out) = &known.left_out else {
             if known.other_kind {
                 notes.push(every_class(level, NOTHING));
-                return Ok(Threshold { score: None, ..found });
+                return Ok(SetThreshold { score: None, ..found });
             }
             return Ok(found);
         };
@@ -93,7 +93,7 @@ impl Sets {
         // The other sites have seen the left-out examples, which look a little too good so.
         let Some(by_examples) = conformal(examples, asked * UNLIKE_MARGIN)? else {
             notes.push(every_class(level, &format!("{n} left-out examples are too few for this level")));
-            return Ok(Threshold { score: None, ..found });
+            return Ok(SetThreshold { score: None, ..found });
         };
         if contradicted && !known.other_kind {
             notes.push(format!(
@@ -111,17 +111,17 @@ fn conformal(scores: &[f64], alpha: f64) -> Result<Option<f64>> {
 }
 
 /// Without scores of validation classes only the examples speak.
-fn by_examples_alone(known: &TaskCalibration, level: f64, notes: &mut Vec<String>) -> Result<Threshold> {
+fn by_examples_alone(known: &TaskCalibration, level: f64, notes: &mut Vec<String>) -> Result<SetThreshold> {
     let Some(left_out) = &known.left_out else {
         notes.push(every_class(level, NOTHING));
-        return Ok(Threshold { level, score: None });
+        return Ok(SetThreshold { level, score: None });
     };
     let score = conformal(&left_out.set_scores, 1.0 - level)?;
     if score.is_none() {
         let n = left_out.set_scores.len();
         notes.push(every_class(level, &format!("{n} left-out examples are too few for this level")));
     }
-    Ok(Threshold { level, score })
+    Ok(SetThreshold { level, score })
 }
 
 /// Why sets are wider than what the model's validation classes say.
@@ -137,10 +137,10 @@ fn every_class(level: f64, why: &str) -> String {
     format!("Sets at {} % hold every class: {why}.", percent(level))
 }
 
-impl Threshold {
+impl SetThreshold {
     /// With a threshold of at least this.
-    fn at_least(self, score: f64) -> Threshold {
-        Threshold { score: self.score.map(|own| own.max(score)), ..self }
+    fn at_least(self, score: f64) -> SetThreshold {
+        SetThreshold { score: self.score.map(|own| own.max(score)), ..self }
     }
 
     fn holds(&self, score: f64) -> bool {
@@ -171,7 +171,7 @@ mod tests {
         known
     }
 
-    fn sets(known: &TaskCalibration) -> (Threshold, Vec<String>) {
+    fn sets(known: &TaskCalibration) -> (SetThreshold, Vec<String>) {
         let mut notes = Vec::new();
         (Sets::default().threshold(known, &mut notes).unwrap(), notes)
     }

@@ -4,8 +4,10 @@
 use crate::answer::NamedAnswer;
 use crate::error::{Error, Result};
 use crate::sealed::Kind;
+use crate::suggest::{Advice, NextLabel};
 use serde::{Deserialize, Serialize};
 use siskin_data::Embeddings;
+use siskin_gp::active::Criterion;
 use siskin_gp::classifier::{GpClassifier, KernelByName, Learned, balanced};
 use siskin_gp::faer::{Mat, MatRef};
 use siskin_gp::left_out::LeaveOneOut;
@@ -75,14 +77,13 @@ impl VectorClassifier {
     /// What is said of vectors, row by row.
     pub fn answer(&self, queries: &Features, rules: &VectorRules) -> Result<Vec<NamedAnswer>> {
         let x: MatRef<'_, f64> = matrix(queries);
-        let at = match &rules.class_prior {
-            Some(prior) => self.classifier.predictions_under(x, prior)?,
-            None => self.classifier.predictions(x)?,
-        };
+        let at = self.classifier.predictions(x)?;
         // Only sets by class hold whatever the shares of the classes are.
-        let sets = match rules.by_class || rules.class_prior.is_some() {
-            true => self.classifier.predict_set_by_class(x, rules.level)?,
-            false => self.classifier.predict_set(x, rules.level)?,
+        let by_class = rules.by_class || rules.class_prior.is_some();
+        let sets = self.classifier.sets_of(&at, rules.level, by_class)?;
+        let at = match &rules.class_prior {
+            Some(prior) => self.classifier.under(at, prior)?,
+            None => at,
         };
         let (best, classes) = (at.classes(), self.about.classes.len());
         let one = |(i, set): (usize, Vec<usize>)| NamedAnswer {
@@ -97,6 +98,17 @@ impl VectorClassifier {
             nearest: Vec::new(),
         };
         Ok(sets.into_iter().enumerate().map(one).collect())
+    }
+
+    /// At most `count` vectors of a pool whose labels would tell the most, unlike each other.
+    pub fn suggest(&self, pool: &Features, count: usize, by: Criterion) -> Result<Vec<NextLabel>> {
+        let found = self.classifier.suggest(matrix(pool), count, by)?;
+        Ok(found.iter().map(|s| NextLabel { index: s.row, score: s.score }).collect())
+    }
+
+    /// Whether more labels would change little; `None` where a class has one row. An error where there are inducing points.
+    pub fn advice(&self) -> Result<Option<Advice>> {
+        Ok(self.classifier.stopping()?.map(Advice::from))
     }
 
     /// Names of the classes, and how many rows each had.

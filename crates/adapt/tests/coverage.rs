@@ -1,6 +1,6 @@
 //! Sets at 90 % hold the truth, on drawn glyphs that the embedded model was not trained on, as they are and distorted.
 
-use siskin_adapt::{EMBEDDED, Example, Image, Model, Rules, Support, TaskClassifier};
+use siskin_adapt::{EMBEDDED, Example, Image, LabelledImages, Model, Rules, TaskClassifier};
 use siskin_data::Items;
 use siskin_data::image::ImageRef;
 
@@ -66,7 +66,7 @@ fn asked((way, shot): (usize, usize), distort: Distort) -> (usize, f64, usize, u
         let examples =
             examples.map(|(c, i)| Example { name: format!("{c} {i}"), class: c, view: view(image(c, i)) });
         let names = (0..way).map(|c| format!("class {c}")).collect();
-        let support = Support::new(names, examples.collect()).unwrap();
+        let support = LabelledImages::new(names, examples.collect()).unwrap();
         let found = TaskClassifier::adapt(&model, &support, "glyphs").unwrap();
         let thresholds = found.thresholds(&Rules { abstain: 0.0, ..Rules::default() }).unwrap();
         let truth = task % way;

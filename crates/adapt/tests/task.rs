@@ -1,6 +1,6 @@
 //! From labelled images to answers and back from a file, with the embedded model.
 
-use siskin_adapt::{EMBEDDED, Error, Example, Image, Model, Rules, Support, TaskClassifier, View};
+use siskin_adapt::{EMBEDDED, Error, Example, Image, LabelledImages, Model, Rules, TaskClassifier, View};
 use siskin_data::Embeddings;
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ fn drawing(class: usize, shift: i32) -> Image {
     Image { width: 105, height: 105, channels: 1, pixels }
 }
 
-fn support(model: &Model, shots: &[usize]) -> Support {
+fn support(model: &Model, shots: &[usize]) -> LabelledImages {
     let examples = shots.iter().enumerate().flat_map(|(class, &n)| {
         (0..n).map(move |i| {
             let view = model.view(&drawing(class, i as i32));
             Example { name: format!("{class}-{i}"), class, view }
         })
     });
-    Support::new((0..shots.len()).map(|c| format!("class {c}")).collect(), examples.collect()).unwrap()
+    LabelledImages::new((0..shots.len()).map(|c| format!("class {c}")).collect(), examples.collect()).unwrap()
 }
 
 fn find(bytes: &[u8], part: &[u8]) -> usize {
@@ -184,10 +184,10 @@ fn classes_and_examples_come_and_go_as_if_they_had_always_been_there() {
         whole.examples().iter().enumerate().filter(|(i, e)| wanted(*i, e)).map(|(_, e)| e.clone()).collect()
     };
     let two = whole.classes()[..2].to_vec();
-    let first = Support::new(two.clone(), part(&|i, e| e.class < 2 && i != 4)).unwrap();
+    let first = LabelledImages::new(two.clone(), part(&|i, e| e.class < 2 && i != 4)).unwrap();
     let task = TaskClassifier::adapt(&model, &first, "t").unwrap();
-    let late =
-        Support::more(whole.classes().to_vec(), part(&|i, e| i == 4 || e.class == 2 || i == 0)).unwrap();
+    let late = LabelledImages::more(whole.classes().to_vec(), part(&|i, e| i == 4 || e.class == 2 || i == 0))
+        .unwrap();
     let grown = task.with_examples(&model, &late, &go_on).unwrap();
     assert_eq!(grown.classes(), all.classes());
     // The first example was there already: it is replaced, not doubled.
@@ -204,7 +204,7 @@ fn classes_and_examples_come_and_go_as_if_they_had_always_been_there() {
     // The same examples in another order are the same task.
     assert!(close(&ask(&grown), &ask(&all)), "{:?} {:?}", ask(&grown), ask(&all));
     let less = grown.without_class(&model, &whole.classes()[2], &go_on).unwrap();
-    let fresh = Support::new(two, part(&|_, e| e.class < 2)).unwrap();
+    let fresh = LabelledImages::new(two, part(&|_, e| e.class < 2)).unwrap();
     let fresh = TaskClassifier::adapt(&model, &fresh, "t").unwrap();
     assert!(close(&ask(&less), &ask(&fresh)) && less.labels() == [0, 0, 1, 0, 1]);
     let error = grown.without_class(&model, "nobody", &go_on).unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! Episodes that a model under test is asked, with a bar; where the output goes to a file, with a line every half minute.
 
-use crate::pace::Pace;
+use crate::progress_lines::ProgressLines;
 use indicatif::{ProgressBar, ProgressStyle};
 use siskin_data::SplitName;
 use siskin_train::evaluate::{AnsweredEpisode, Watch};
@@ -17,12 +17,12 @@ pub(crate) fn answers(model: &ModelUnderTest, split: SplitName) -> anyhow::Resul
     let bar = ProgressBar::new(total);
     bar.set_style(ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} episodes  {eta_precise} left")?);
     bar.set_message(if split == SplitName::Test { "Testing" } else { "Validating" });
-    let pace = Mutex::new(Pace::new(total, 0, Instant::now()));
+    let lines = Mutex::new(ProgressLines::new(total, 0, Instant::now()));
     let answered = || {
         bar.inc(1);
         if bar.is_hidden()
-            && let Ok(mut pace) = pace.lock()
-            && let Some(far) = pace.due(bar.position(), Instant::now())
+            && let Ok(mut lines) = lines.lock()
+            && let Some(far) = lines.due(bar.position(), Instant::now())
         {
             tell!("{far}");
         }

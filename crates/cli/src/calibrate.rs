@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    let model = args.model.open()?;
+    let model = args.model.open(&[SplitName::Val, SplitName::Test])?;
     let validation = crate::asking::answers(&model, SplitName::Val)?;
     let test = crate::asking::answers(&model, SplitName::Test)?;
     let calibrated = calibrate(&validation, &test, args.released)?;

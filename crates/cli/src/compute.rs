@@ -1,4 +1,5 @@
-//! The flags that say what computes the network: of commands that have a config, and of those that have a finished model.
+//! What computes: the flags that say it of the network, of commands that have a config and of those that have a finished model, and the
+//! threads of all else.
 
 use siskin_adapt::Model;
 use siskin_nn::{DeviceChoice, Hardware};
@@ -27,6 +28,12 @@ impl DeviceArg {
     pub(crate) fn open(self, name: &str) -> siskin_adapt::Result<Model> {
         Ok(Model::open_on(name, self.choice())?)
     }
+}
+
+/// Does some work on a thread of the pool. What shares its work among threads takes those of the pool it runs in: on the main thread it
+/// would have that one alone, whatever `--threads` says.
+pub(crate) fn in_pool<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    rayon::scope(|_| work())
 }
 
 /// Where and in which precision the network is computed.

@@ -1,7 +1,7 @@
 //! `siskin doctor`: what this machine can do.
 
 use crate::data::source::CacheArgs;
-use siskin_adapt::{EMBEDDED, Example, Image, Model, Rules, Support, TaskClassifier, View};
+use siskin_adapt::{EMBEDDED, Example, Image, LabelledImages, Model, Rules, TaskClassifier, View};
 use siskin_nn::DeviceChoice;
 use std::path::Path;
 use std::time::Instant;
@@ -77,7 +77,7 @@ fn try_out(model: &Model) -> anyhow::Result<String> {
     let examples: Vec<Example> = (0..5)
         .map(|k| Example { name: format!("{k}"), class: k as usize, view: model.view(&image(k)) })
         .collect();
-    let support = Support::new((0..5).map(|k| format!("pattern {k}")).collect(), examples)?;
+    let support = LabelledImages::new((0..5).map(|k| format!("pattern {k}")).collect(), examples)?;
     let start = Instant::now();
     let task = TaskClassifier::adapt(model, &support, "patterns")?;
     let adapted = start.elapsed();

@@ -21,7 +21,7 @@ there. A .safetensors file holds `features` [N, D], `labels` [N], and the metada
 pub(crate) struct Args {
     /// A model by name, a run folder, or an exported model file
     model: String,
-    /// Images, folders of images, `-` for paths from standard input (one a line)
+    /// Images, folders of images, `-` for paths from standard input (one per line)
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// The file to write: .safetensors or .npy

@@ -34,9 +34,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let found: Vec<&Entry<'_>> = entries.iter().filter(|entry| entry.is(&wanted)).collect();
     if found.is_empty() {
-        let names = entries.iter().flat_map(|entry| entry.names.iter().copied());
-        let near =
-            nearest(&wanted.to_lowercase(), names).map_or(String::new(), |n| format!(" Did you mean: {n}?"));
+        let near = near(&wanted, &entries).map_or(String::new(), |n| format!(" Did you mean: {n}?"));
         bail!("{wanted} is not in the glossary.{near} `siskin explain` lists all words.");
     }
     for entry in &found {
@@ -46,6 +44,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Words that hold what is wanted, the shortest first; else the one that is spelled most alike.
+fn near(wanted: &str, entries: &[Entry<'_>]) -> Option<String> {
+    /// Words named at most.
+    const NAMED: usize = 3;
+    let wanted = wanted.to_lowercase();
+    let names = || entries.iter().flat_map(|entry| entry.names.iter().copied());
+    let mut holding: Vec<&str> = names().filter(|name| name.to_lowercase().contains(&wanted)).collect();
+    holding.sort_by_key(|name| (name.len(), *name));
+    holding.dedup();
+    holding.truncate(NAMED);
+    match holding.is_empty() {
+        true => nearest(&wanted, names()),
+        false => Some(holding.join(", ")),
+    }
 }
 
 fn list(entries: &[Entry<'_>]) {
@@ -96,14 +110,36 @@ mod tests {
     #[test]
     fn words_that_people_meet_first_are_explained() {
         let all = entries(GLOSSARY);
-        for word in
-            ["ECE", "shot", "conformal set", "shots", "NLL", "episodes", "\"none of these\"", "Brier score"]
-        {
+        for word in [
+            "ECE",
+            "shot",
+            "conformal set",
+            "shots",
+            "NLL",
+            "episodes",
+            "\"none of these\"",
+            "Brier score",
+            "Brier",
+            "conformal",
+            "variance",
+            "backbone",
+            "lengthscale",
+            "sure",
+            "possible",
+            "calibration error",
+            "calibration",
+            "posterior",
+            "prior",
+            "kernel",
+        ] {
             let found = all.iter().filter(|entry| entry.is(word)).count();
             assert!(found > 0, "{word}");
         }
         assert!(all.iter().all(|entry| !entry.section.is_empty() && !entry.meaning.is_empty()));
         assert!(all.iter().filter(|entry| entry.is("task")).count() > 0);
         assert!(!all.iter().any(|entry| entry.is("word")));
+        let meant = |word: &str| near(word, &all).unwrap();
+        assert!(meant("foreign").contains("foreign network"), "{}", meant("foreign"));
+        assert_eq!(meant("epsiode"), "episode");
     }
 }

@@ -1,12 +1,16 @@
 //! `siskin fit`: a classifier of many vectors, from a file of them with labels.
 
+use crate::compute::in_pool;
 use anyhow::Context;
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use siskin_adapt::{LabelSetTask, VectorClassifier, VectorSettings, title_of};
 use siskin_data::shell::quoted;
 use siskin_data::source::{embeddings, npy};
-use siskin_gp::classifier::{GpClassifier, KernelByName, LabelSetClassifier, Progress, at_median_distance};
+use siskin_gp::classifier::{
+    EvidenceBound, GpClassifier, KernelByName, LabelSetClassifier, Likelihood, Progress, at_median_distance,
+};
 use siskin_gp::faer::Mat;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,6 +57,25 @@ pub(crate) struct Args {
     /// Inducing points: 0 for a posterior over all rows [default: none up to 1,500 rows, above as many as work and memory allow]
     #[arg(long, value_name = "N")]
     inducing: Option<usize>,
+    /// How class probabilities arise from the latent functions [default: logistic-softmax]
+    #[arg(long, value_name = "NAME", value_parser = of_table(Likelihood::NAMED))]
+    likelihood: Option<Likelihood>,
+    /// direct is close to the exact posterior; collapsed is faster and under-confident [default: direct]
+    #[arg(long, value_name = "NAME", value_parser = of_table(EvidenceBound::NAMED))]
+    inference: Option<EvidenceBound>,
+    /// Learn the hyperparameters from at most about so many rows at a time [default: 200]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    learn_points: Option<u32>,
+}
+
+/// Reads the name of one of these.
+fn of_table<T: Copy + Send + Sync + 'static, const N: usize>(
+    table: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let names = PossibleValuesParser::new(table.map(|(name, _)| name));
+    names.try_map(move |name| {
+        table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).ok_or("not known")
+    })
 }
 
 /// How classes are weighed.
@@ -81,7 +104,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One class a row.
+/// One class per row.
 fn fit_classes(args: &Args, out: &Path) -> anyhow::Result<()> {
     let vectors = embeddings::read(&args.vectors)?;
     let &Args { ard, class_scales, class_lengths, .. } = args;
@@ -92,6 +115,9 @@ fn fit_classes(args: &Args, out: &Path) -> anyhow::Result<()> {
     };
     let mut classifier = GpClassifier::default();
     classifier.inducing = args.inducing;
+    classifier.likelihood = args.likelihood.unwrap_or_default();
+    classifier.bound = args.inference.unwrap_or_default();
+    classifier.learn_points = args.learn_points.map_or(classifier.learn_points, |most| most as usize);
     let progress = classifier.progress.clone();
     let fitted = watched(progress, || VectorClassifier::fit(classifier, &vectors, &settings))?;
     fitted.save(out)?;
@@ -110,16 +136,21 @@ fn fit_classes(args: &Args, out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Any number of labels a row.
+/// Any number of labels per row.
 fn fit_sets(args: &Args, given: embeddings::VectorsWithSets, out: &Path) -> anyhow::Result<()> {
-    let plain = args.class_weight.is_none() && args.weights.is_none();
+    let plain = args.class_weight.is_none()
+        && args.weights.is_none()
+        && args.likelihood.is_none()
+        && args.inference.is_none()
+        && args.learn_points.is_none();
     anyhow::ensure!(
         plain
             && !args.ard
             && !args.class_scales
             && !args.class_lengths
             && args.kernel.as_deref() != Some("auto"),
-        "Rows with label sets have no weights, and no --ard, --class-scales, --class-lengths or --kernel auto: leave them out."
+        "Rows with label sets have no weights, and no --ard, --class-scales, --class-lengths, --kernel auto, --likelihood, --inference or \
+         --learn-points: leave them out."
     );
     let mut classifier = LabelSetClassifier::default();
     classifier.inducing = args.inducing;
@@ -157,8 +188,8 @@ fn read_weights(path: &Path) -> anyhow::Result<Vec<f64>> {
     })
 }
 
-/// Runs a fit with a bar that shows how far it is; none where standard error is no terminal.
-fn watched<T>(progress: Arc<Progress>, fit: impl FnOnce() -> T) -> T {
+/// Runs a fit on the threads of the pool, with a bar that shows how far it is; none where standard error is no terminal.
+fn watched<T: Send>(progress: Arc<Progress>, fit: impl FnOnce() -> T + Send) -> T {
     let bar = ProgressBar::new(100);
     if let Ok(style) = ProgressStyle::with_template("Fitting {bar:30} {pos} %  {elapsed_precise}") {
         bar.set_style(style);
@@ -174,7 +205,7 @@ fn watched<T>(progress: Arc<Progress>, fit: impl FnOnce() -> T) -> T {
             }
             bar.finish_and_clear();
         });
-        let found = fit();
+        let found = in_pool(fit);
         drop(done);
         found
     })

@@ -21,8 +21,8 @@ mod man;
 mod methods;
 mod model;
 mod models;
-mod pace;
 mod predict;
+mod progress_lines;
 mod quickstart;
 mod ranks;
 mod reproduce;
@@ -117,16 +117,27 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
-    ranks::run(|| match run(cli) {
+    ranks::run(shares_its_work(cli.command.as_ref()), || match run(cli) {
         Ok(()) => 0,
         Err(error) => match error.downcast_ref::<stop::Stopped>() {
             Some(stopped) => stopped.exit_code(),
             None => {
                 out::failure(&error);
-                1
+                // Ranks that do not come to a meeting because they were stopped too: the state is saved, as if they had come.
+                let lost = matches!(error.downcast_ref(), Some(siskin_train::Error::RankLost));
+                stop::check().err().filter(|_| lost).map_or(1, |stopped| stopped.exit_code())
             }
         },
     })
+}
+
+/// Whether ranks share the work of this command.
+fn shares_its_work(command: Option<&Command>) -> bool {
+    match command {
+        Some(Command::Train(args)) => args.shares_its_work(),
+        Some(Command::Test(_) | Command::Calibrate(_) | Command::Compare(_)) => true,
+        _ => false,
+    }
 }
 
 /// An error and its causes in one line; a cause that it contains already is not repeated.
@@ -142,6 +153,7 @@ fn sentence(error: &anyhow::Error) -> String {
 
 fn run(cli: Cli) -> anyhow::Result<()> {
     if let Some(threads) = cli.threads.or_else(ranks::threads) {
+        ranks::tell_cores(threads);
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
     let command = match cli.command {

@@ -2,6 +2,7 @@
 
 use crate::compute::{ComputeArgs, DeviceArg};
 use crate::data::source::ReadArgs;
+use siskin_data::SplitName;
 use siskin_train::config::Config;
 use siskin_train::under_test::{ModelUnderTest, is_model_file};
 use std::path::{Path, PathBuf};
@@ -25,15 +26,15 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// Opens it with its data.
-    pub(crate) fn open(&self) -> anyhow::Result<ModelUnderTest> {
+    /// Opens it with its data, to be asked episodes of these splits.
+    pub(crate) fn open(&self, asked: &[SplitName]) -> anyhow::Result<ModelUnderTest> {
         let change = |config: Config| {
             let mut config = on_data(config, self.data.as_deref()).changed(&self.set)?;
             self.compute.apply(&mut config);
             Ok(config)
         };
         let open =
-            |opener: &siskin_data::Opener<'_>| ModelUnderTest::open_changed(&self.path, change, opener);
+            |opener: &siskin_data::Opener<'_>| ModelUnderTest::open_for(&self.path, change, asked, opener);
         let model = self.read.with_opener(self.read.on_bad(), open)?;
         tell_notice(model.notice.clone());
         Ok(model)
@@ -68,8 +69,8 @@ pub(crate) struct MeasureArgs {
 
 impl MeasureArgs {
     /// Opens the model with its data and the list of its episodes.
-    pub(crate) fn open(&self) -> anyhow::Result<ModelUnderTest> {
-        let mut model = self.model.open()?;
+    pub(crate) fn open(&self, asked: &[SplitName]) -> anyhow::Result<ModelUnderTest> {
+        let mut model = self.model.open(asked)?;
         if let Some(list) = &self.episodes {
             model.ask(list)?;
         }

@@ -1,5 +1,6 @@
 //! Lines for standard output.
 
+use siskin_data::shell::one_line;
 use siskin_train::team;
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
@@ -14,19 +15,26 @@ macro_rules! tell {
     ($($text:tt)*) => { $crate::out::error_line(format_args!($($text)*)) };
 }
 
-/// Writes a line; of several ranks the first one does. Where it cannot be written for another reason (a full disk), the program ends and says so; not after a
-/// signal, which may be that of a closed terminal.
+/// Writes a line; of several ranks the first one does. Where it cannot be written for another reason than a reader that went away
+/// (a full disk), the program ends and says so.
 pub(crate) fn line(text: std::fmt::Arguments<'_>) {
-    if team::current().rank() > 0 {
+    let team = team::current();
+    if team.rank() > 0 {
         return;
     }
     if let Err(error) = writeln!(std::io::stdout().lock(), "{}", visible(&text.to_string()))
-        && error.kind() != ErrorKind::BrokenPipe
-        && crate::stop::check().is_ok()
+        && matters(&error, crate::stop::is_requested(), team.size())
     {
         tell!("error: cannot write to standard output: {error}");
         std::process::exit(1);
     }
+}
+
+/// Whether a line that cannot be written is a reason to end. Not where somebody was asked to save and stop: that comes first, and
+/// the terminal may be closed. Nor for one of `ranks`, whose standard output is a line to `mpirun`: that may go away at any time,
+/// which is no broken pipe there but an error of the device, and what is to be done then its relay says.
+fn matters(error: &std::io::Error, stopping: bool, ranks: usize) -> bool {
+    error.kind() != ErrorKind::BrokenPipe && !stopping && ranks == 1
 }
 
 /// Writes a line to standard error. Where nobody can read it there is nobody to tell.
@@ -34,7 +42,7 @@ pub(crate) fn error_line(text: std::fmt::Arguments<'_>) {
     if team::current().rank() > 0 {
         return;
     }
-    let _ = writeln!(std::io::stderr().lock(), "{}", visible(&text.to_string()));
+    let _ = writeln!(std::io::stderr().lock(), "{}", one_message(&text.to_string()));
 }
 
 /// Says why the program fails. Of several ranks the first one speaks; another one only of what the first cannot know.
@@ -45,7 +53,7 @@ pub(crate) fn failure(error: &anyhow::Error) {
     if rank == 0 {
         tell!("error: {why}");
     } else if !matches!(error.downcast_ref(), Some(Rank { .. } | RankLost | NotFinite { .. })) {
-        let _ = writeln!(std::io::stderr().lock(), "rank {rank}: error: {}", visible(&why));
+        let _ = writeln!(std::io::stderr().lock(), "rank {rank}: error: {}", one_message(&why));
     }
 }
 
@@ -60,10 +68,25 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     escaped.collect::<String>().into()
 }
 
+/// A name as part of a line: line ends and tabs are written out too, for what follows them would look like ours.
+pub(crate) fn name(text: &str) -> Cow<'_, str> {
+    one_line(&visible(text)).into_owned().into()
+}
+
+/// A message for a terminal. Its further lines stand apart from the left side, where only our messages begin: a name within it may
+/// have line ends.
+fn one_message(text: &str) -> Cow<'_, str> {
+    let text = visible(text);
+    match text.trim_end().contains('\n') {
+        false => text,
+        true => text.replace('\n', "\n  ").into(),
+    }
+}
+
 /// Characters that turn the direction of what follows.
-const BIDI: [char; 9] = [
-    '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}',
-    '\u{2069}',
+const BIDI: [char; 12] = [
+    '\u{61c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
+    '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
 ];
 
 /// A writer to a terminal or a file for people: see [`visible`].
@@ -83,12 +106,37 @@ impl<W: Write> Write for Visible<W> {
 
 #[cfg(test)]
 mod tests {
-    use super::visible;
+    use super::{matters, name, one_message, visible};
+    use std::io::{Error, ErrorKind};
+
+    #[test]
+    fn a_line_that_cannot_be_written_never_ends_who_has_to_save() {
+        let [full, gone, closed] =
+            [ErrorKind::StorageFull, ErrorKind::BrokenPipe, ErrorKind::Other].map(Error::from);
+        assert!(matters(&full, false, 1) && matters(&closed, false, 1));
+        for (error, stopping, ranks) in
+            [(&gone, false, 1), (&full, true, 1), (&closed, true, 1), (&closed, false, 3)]
+        {
+            assert!(!matters(error, stopping, ranks), "{error} {stopping} {ranks}");
+        }
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_written_out() {
         assert_eq!(visible("a\u{1b}[2Jb\r\n\tc"), "a\\u{1b}[2Jb\\u{d}\n\tc");
         assert_eq!(visible("\u{9b}31m \u{202e}x"), "\\u{9b}31m \\u{202e}x");
+        assert_eq!(visible("\u{200e}\u{200f}\u{61c}"), "\\u{200e}\\u{200f}\\u{61c}");
         assert_eq!(visible("größe 字"), "größe 字");
+    }
+
+    #[test]
+    fn no_name_makes_a_line_that_looks_like_ours() {
+        let forged = "\nerror: forged line.png";
+        assert_eq!(name(forged), "\\u{a}error: forged line.png");
+        assert_eq!(
+            one_message(&format!("error: {forged}: not there")),
+            "error: \n  error: forged line.png: not there"
+        );
+        assert_eq!(one_message("one line\n"), "one line\n");
     }
 }

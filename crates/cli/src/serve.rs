@@ -3,6 +3,7 @@
 use crate::compute::DeviceArg;
 use anyhow::Context;
 use siskin_adapt::EMBEDDED;
+use siskin_adapt::foreign::Registry;
 use siskin_serve::{Limits, Options};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -30,7 +31,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 8080)]
     port: u16,
     /// A run folder, an exported model file or an added network. May be given several times; the first is used where a request names
-    /// none [default: the embedded model that suits what the images look like]. The embedded models are always there too
+    /// none [default: the embedded model that suits what the images look like]. The embedded models and all
+    /// added networks are always there too
     #[arg(long = "model", value_name = "MODEL")]
     models: Vec<String>,
     /// Folder where tasks are kept [default: the folder for program data of this system]
@@ -118,10 +120,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             models.push(embedded.to_owned());
         }
     }
+    // They are computed by the CPU alone.
+    let offered = match args.device.is_cpu() {
+        true => Registry::default_folder().map_or(Vec::new(), |registry| registry.names()),
+        false => Vec::new(),
+    };
     let options = Options {
         address: SocketAddr::new(args.host, args.port),
         token,
         models,
+        offered,
         choose,
         device: args.device.choice(),
         state: Some(

@@ -1,5 +1,6 @@
 //! SIGINT (Ctrl-C), SIGTERM and SIGHUP: training saves and stops, all other work ends at once. The exit code is 128 + the
-//! signal's number: 130, 143, 129.
+//! signal's number: 130, 143, 129. SIGUSR1 counts as SIGTERM: `mpirun` passes it on to the ranks and kills nobody, and schedulers send
+//! it before a time limit.
 
 use anyhow::Context;
 use std::future::Future;
@@ -43,6 +44,11 @@ pub(crate) fn check() -> Result<(), Stopped> {
     }
 }
 
+/// Whether whoever can save was asked to save and stop, by a signal or without one.
+pub(crate) fn is_requested() -> bool {
+    REQUESTED.load(Ordering::SeqCst)
+}
+
 /// Runs `work`, which must save and return soon after the flag it gets is set. A second signal ends the program at once.
 pub(crate) fn saving<T>(work: impl FnOnce(&AtomicBool) -> T) -> T {
     SAVES.store(true, Ordering::SeqCst);
@@ -76,10 +82,12 @@ pub(crate) fn only_passed_on() {
     ONLY_PASSED_ON.store(true, Ordering::SeqCst);
 }
 
-/// Asks for what a signal asks for, without one. Whether somebody is at work who saves.
+/// The process that passed signals on is gone: asks for what a signal asks for, without one, and obeys those of the system again.
+/// Whether somebody is at work who saves.
 #[cfg(feature = "mpi")]
-pub(crate) fn request() -> bool {
+pub(crate) fn nobody_passes_on() -> bool {
     REQUESTED.store(true, Ordering::SeqCst);
+    ONLY_PASSED_ON.store(false, Ordering::SeqCst);
     SAVES.load(Ordering::SeqCst)
 }
 
@@ -131,6 +139,7 @@ mod system {
     pub(super) struct Signals {
         interrupt: Signal,
         terminate: Signal,
+        user: Signal,
         /// Nothing under `nohup`, which promises that a closed terminal stops nothing.
         hangup: Option<Signal>,
     }
@@ -141,6 +150,7 @@ mod system {
             Ok(Signals {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,
+                user: signal(SignalKind::user_defined1())?,
                 hangup,
             })
         }
@@ -156,6 +166,7 @@ mod system {
             tokio::select! {
                 _ = self.interrupt.recv() => 2,
                 _ = self.terminate.recv() => 15,
+                _ = self.user.recv() => 15,
                 _ = hangup => 1,
             }
         }

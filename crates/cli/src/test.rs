@@ -21,7 +21,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    let model = args.model.open()?;
+    let model = args.model.open(&[SplitName::Test])?;
     let answers = crate::asking::answers(&model, SplitName::Test)?;
     let report = protocol::report(&model, &answers)?;
     let tested = Tested {

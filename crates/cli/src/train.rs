@@ -26,8 +26,8 @@ use std::time::Duration;
   siskin train --resume runs/omniglot
   siskin train --replay runs/omniglot      the steps that made a run stop with non-finite gradients, once more
 
-Ctrl-C once saves and stops, and so do SIGTERM and SIGHUP (a job scheduler, a closed terminal); the exit code is then 130,
-143 or 129. --resume goes on as if training had never stopped.")]
+Ctrl-C once saves and stops, and so do SIGTERM, SIGUSR1 and SIGHUP (a job scheduler, a closed terminal); the exit code is then
+130, 143 or 129. --resume goes on as if training had never stopped.")]
 pub(crate) struct Args {
     /// The config file (TOML). See configs/.
     #[arg(required_unless_present_any = ["resume", "replay"], conflicts_with_all = ["resume", "replay"])]
@@ -54,6 +54,13 @@ pub(crate) struct Args {
     compute: ComputeArgs,
     #[command(flatten)]
     read: ReadArgs,
+}
+
+impl Args {
+    /// Whether ranks share the work: a plan times one process, and a replay is short.
+    pub(crate) fn shares_its_work(&self) -> bool {
+        !self.plan && self.replay.is_none()
+    }
 }
 
 /// Runs the command.

@@ -1,7 +1,7 @@
 //! What a person sees while a model is trained: a bar, and a line for whatever is worth one. Where the output goes to a file, a
 //! line every half minute stands in for the bar.
 
-use crate::pace::{Pace, duration};
+use crate::progress_lines::{ProgressLines, duration};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use siskin_methods::StepReport;
 use siskin_train::trainer::Event;
@@ -14,7 +14,7 @@ const RECENT: usize = 100;
 /// The bar of one training.
 pub(crate) struct TrainingBar {
     bar: ProgressBar,
-    pace: Pace,
+    lines: ProgressLines,
     recent: VecDeque<(f64, Option<f64>)>,
 }
 
@@ -27,13 +27,13 @@ impl TrainingBar {
             ProgressStyle::with_template("{bar:30} {pos}/{len} episodes  {rate}  {eta_precise} left  {msg}")?;
         let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
             // A terminal that cannot be written to shows nothing.
-            let _ = out.write_str(&crate::pace::rate(state.per_sec()));
+            let _ = out.write_str(&crate::progress_lines::rate(state.per_sec()));
         };
         bar.set_style(style.with_key("rate", rate));
         bar.set_position(done);
         bar.reset_eta();
-        let pace = Pace::new(episodes, done, Instant::now());
-        Ok(TrainingBar { bar, pace, recent: VecDeque::with_capacity(RECENT) })
+        let lines = ProgressLines::new(episodes, done, Instant::now());
+        Ok(TrainingBar { bar, lines, recent: VecDeque::with_capacity(RECENT) })
     }
 
     /// Shows what happened.
@@ -81,7 +81,7 @@ impl TrainingBar {
         self.bar.set_position(episode);
         self.bar.set_message(format!("loss {loss:.3}{accuracy}"));
         if self.bar.is_hidden()
-            && let Some(far) = self.pace.due(episode, Instant::now())
+            && let Some(far) = self.lines.due(episode, Instant::now())
         {
             say!("{far}  loss {loss:.3}{accuracy}");
         }
@@ -98,7 +98,7 @@ impl TrainingBar {
     /// Takes the bar away, and says how long it took.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
-        if let Some((episodes, time)) = self.pace.done(Instant::now()) {
+        if let Some((episodes, time)) = self.lines.done(Instant::now()) {
             say!("{episodes} episodes in {}.", duration(time));
         }
     }

@@ -1,6 +1,7 @@
 //! `siskin watch`: how far a run is, by what it has written so far; also of a run on another machine that shares the folder.
 
 use anyhow::Context;
+use siskin_data::shell::quoted;
 use siskin_train::curve::Curve;
 use siskin_train::progress::Progress;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ const RECENT: usize = 100;
   siskin watch runs/omniglot --once      how far it is now
 
 A training writes its metrics down when it saves (train.save_every, train.save_minutes): that is as new as it gets. The folder may
-be that of another machine.")]
+be that of another machine. A run that nobody works on is called stopped, and is watched on, for somebody may go on with it; one that has
+diverged ends the watch with exit code 1. A disk without locks does not tell.")]
 pub(crate) struct Args {
     /// The run folder.
     run: PathBuf,
@@ -41,21 +43,32 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         args.run.display()
     );
     let begun = Instant::now();
-    let (mut shown, mut first): (Option<Progress>, Option<u64>) = (None, None);
+    let (mut shown, mut first): (Option<(Progress, bool)>, Option<u64>) = (None, None);
+    let mut worked = None;
     loop {
+        // Asked before the checkpoint is read: who has ended by now has written it.
+        let works = Progress::at_work(&args.run);
         let progress = Progress::of(&args.run)?;
-        if shown != Some(progress) {
+        // A run that begins has the lock for a moment, and a moment later to the end: one look without it says nothing.
+        let stopped = works == Some(false) && (args.once || worked == Some(false));
+        worked = works;
+        if shown != Some((progress, stopped)) {
             let done = episodes(progress);
-            let pace = match *first.get_or_insert(done) {
+            let per_second = match *first.get_or_insert(done) {
                 first if done > first => Some((done - first) as f64 / begun.elapsed().as_secs_f64()),
                 _ => None,
             };
-            say!("{}", line(&args.run, progress, pace)?);
-            shown = Some(progress);
+            say!("{}", line(&args.run, progress, per_second.filter(|_| !stopped), stopped)?);
+            shown = Some((progress, stopped));
         }
         if args.once || matches!(progress, Progress::Trained { .. }) {
             return Ok(());
         }
+        anyhow::ensure!(
+            !(stopped && matches!(progress, Progress::Diverged { .. })),
+            "the training has diverged; its last steps once more: siskin train --replay {}",
+            quoted(&args.run)
+        );
         std::thread::sleep(Duration::from_secs_f64(args.every));
     }
 }
@@ -63,16 +76,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn episodes(progress: Progress) -> u64 {
     match progress {
         Progress::NotRun => 0,
-        Progress::Begun { done, .. } => done,
+        Progress::Begun { done, .. } | Progress::Diverged { done, .. } => done,
         Progress::Trained { of } => of,
     }
 }
 
-/// How far it is in a line. `pace`: episodes a second, as far as it was watched.
-fn line(run: &Path, progress: Progress, pace: Option<f64>) -> anyhow::Result<String> {
+/// How far it is in a line. `per_second`: episodes per second, as far as it was watched. `stopped`: nobody works on it.
+fn line(run: &Path, progress: Progress, per_second: Option<f64>, stopped: bool) -> anyhow::Result<String> {
     let (done, of) = match progress {
+        Progress::NotRun if stopped => return Ok("nothing saved, stopped".into()),
         Progress::NotRun => return Ok("nothing saved yet".into()),
-        Progress::Begun { done, of } => (done, of),
+        Progress::Begun { done, of } | Progress::Diverged { done, of } => (done, of),
         Progress::Trained { of } => (of, of),
     };
     let curve = Curve::read(run)?;
@@ -85,13 +99,19 @@ fn line(run: &Path, progress: Progress, pace: Option<f64>) -> anyhow::Result<Str
     if let Some((at, accuracy)) = curve.accuracies.last() {
         words.push(format!("validation {:.2} % at {at}", 100.0 * accuracy));
     }
-    match (progress, pace) {
+    match (progress, per_second) {
         (Progress::Trained { .. }, _) => words.push("trained".into()),
-        (_, Some(pace)) => {
-            let left = Duration::from_secs_f64((of - done) as f64 / pace);
-            words.push(format!("{pace:.2} episodes a second, about {} left", human(left)));
+        (Progress::Diverged { .. }, _) => {
+            words.push(if stopped { "diverged" } else { "diverged before, at work again" }.into());
         }
-        _ => words.push(format!("saved {} ago", human(age(run)?))),
+        (_, Some(per_second)) => {
+            let left = Duration::from_secs_f64((of - done) as f64 / per_second);
+            words.push(format!("{per_second:.2} episodes per second, about {} left", human(left)));
+        }
+        _ => {
+            words.push(format!("saved {} ago", human(age(run)?)));
+            words.extend(stopped.then(|| "stopped".into()));
+        }
     }
     Ok(words.join(", "))
 }

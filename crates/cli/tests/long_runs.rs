@@ -94,3 +94,36 @@ fn a_run_is_watched_to_its_end() {
     assert!(last.contains("validation ") && last.contains(" at 30,"), "{lines}");
     assert_eq!(ok(&["watch", "run", "--once"], at).lines().count(), 1);
 }
+
+#[test]
+fn a_run_that_nobody_works_on_is_called_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("c.toml"), CONFIG).unwrap();
+    let mut training = siskin(&["train", "c.toml", "--out", "run", "--set", "train.episodes=20000"], at);
+    let mut training = training.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !at.join("run/last.safetensors").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let works = ok(&["watch", "run", "--once"], at);
+    training.kill().unwrap();
+    training.wait().unwrap();
+    let stopped = ok(&["watch", "run", "--once"], at);
+    assert!(works.trim().ends_with(" ago") && stopped.trim().ends_with(" ago, stopped"), "{works}{stopped}");
+}
+
+#[test]
+fn a_run_that_diverged_before_its_first_save_is_called_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let wild =
+        "[episode]\nway = 2\nquery = 2\n[train]\nepisodes = 50\nlearning_rate = 1e30\nvalidate_every = 0\n";
+    std::fs::write(at.join("c.toml"), wild).unwrap();
+    assert!(!siskin(&["train", "c.toml", "--out", "run"], at).output().unwrap().status.success());
+    assert!(!at.join("run/last.safetensors").exists());
+    let once = ok(&["watch", "run", "--once"], at);
+    assert!(once.contains(" of 50 episodes") && once.trim().ends_with(", diverged"), "{once}");
+    let watched = siskin(&["watch", "run", "--every", "0.05"], at).output().unwrap();
+    let told = String::from_utf8_lossy(&watched.stderr).into_owned();
+    assert!(watched.status.code() == Some(1) && told.contains("siskin train --replay run"), "{told}");
+}

@@ -157,6 +157,22 @@ fn what_fails_is_listed_and_the_others_go_on() {
 }
 
 #[test]
+fn when_a_run_cannot_be_begun_the_others_stop_before_the_sweep_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    grid(at, 4000);
+    run(&["sweep", "t.toml", "--out", "out", "--engine", "slurm", "--dry-run"], at);
+    // Its log cannot be written.
+    std::fs::create_dir(at.join(format!("out/{}/log.txt", names(at, "out")[1]))).unwrap();
+    let done = run(&["sweep", "t.toml", "--out", "out", "--parallel", "3"], at);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(text(&done.stderr).contains("cannot write"), "{}", text(&done.stderr));
+    let status = text(&run(&["sweep", "status", "out"], at).stdout);
+    assert!(!status.contains("at work") && !status.contains("begins"), "{status}");
+    assert!(status.contains("0 of 4 finished"), "{status}");
+}
+
+#[test]
 fn jobs_for_schedulers_are_written_without_submitting_them() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

@@ -87,7 +87,7 @@ impl Problem {
             }
             Problem::SameButForCase { .. } => "rename one class, or merge them",
             Problem::TooSmall { .. } => {
-                "add images or remove the class: an episode needs at least shot + 1 a class"
+                "add images or remove the class: an episode needs at least shot + 1 images per class"
             }
         }
     }

@@ -175,7 +175,7 @@ impl Dataset {
     }
 
     /// Name of image `index`: its path within the source, with `/` between the parts.
-    pub fn image_name(&self, index: usize) -> &str {
+    pub(crate) fn image_name(&self, index: usize) -> &str {
         &self.images[index].name
     }
 

@@ -1,5 +1,7 @@
 //! What is wrong with one file: counted and skipped, or an error, as the policy says.
 
+use crate::shell::one_line;
+
 /// What to do when an image of a data set cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -22,7 +24,7 @@ pub struct BadFile {
 
 impl std::fmt::Display for BadFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.path, self.fault)
+        write!(f, "{}: {}", one_line(&self.path), self.fault)
     }
 }
 

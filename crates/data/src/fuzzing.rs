@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cache::pack;
+use crate::fault::Fault;
+use crate::image::decode::{Claim, decode_if};
 use crate::source::split_lists::{self, Known};
 use crate::source::{csv, embeddings, filelist, npy, tree::Tree};
 use crate::{ClassImages, Dataset, EpisodeList, EpisodeSpec, Image, Items, Sampler, Split, SplitName};
@@ -37,9 +39,14 @@ pub fn npy(bytes: &[u8]) {
     let _ = npy::parse(bytes, Path::new("fuzz.npy"));
 }
 
-/// An image file.
+/// An image file; decoded if its claim is within 128 MB, which it must keep to.
 pub fn image(bytes: &[u8]) {
-    let _ = crate::image::decode::decode(bytes, Some(16));
+    const MOST: u64 = 128 << 20;
+    let admit = |claim: &Claim| match claim.memory > MOST {
+        true => Err(Fault::Decode { reason: "too large to try".into() }),
+        false => Ok(()),
+    };
+    let _ = decode_if(bytes, Some(16), admit);
 }
 
 /// An archive, listed and read through. `folder`: where to put it; `name`: its name, whose ending says its kind.

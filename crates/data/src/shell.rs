@@ -1,5 +1,6 @@
-//! Paths in commands that people paste into a shell.
+//! Paths in commands that people paste into a shell, and in lines that they read.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 /// The path as one word of a POSIX shell: in quotes where it has to be.
@@ -14,9 +15,19 @@ pub fn quoted(path: impl AsRef<Path>) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// A name on one line: control characters, line ends too, are written out.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text.into();
+    }
+    let written =
+        text.chars().map(|c| if c.is_control() { c.escape_unicode().to_string() } else { c.into() });
+    written.collect::<String>().into()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{one_line, quoted};
     use std::process::Command;
 
     #[test]
@@ -25,6 +36,12 @@ mod tests {
             assert_eq!(quoted(path), path);
         }
         assert_eq!(quoted("-x"), "./-x");
+    }
+
+    #[test]
+    fn a_name_keeps_to_its_line() {
+        assert_eq!(one_line("größe 字 b"), "größe 字 b");
+        assert_eq!(one_line("a\nerror: b\r\t\u{1b}"), "a\\u{a}error: b\\u{d}\\u{9}\\u{1b}");
     }
 
     /// A shell makes of the word what it was.

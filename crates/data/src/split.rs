@@ -90,7 +90,7 @@ impl Items {
     }
 
     /// Name of item `index`: an image's path within its source, or `row <n>` of a file of vectors.
-    pub fn item_name(&self, index: usize) -> String {
+    pub(crate) fn item_name(&self, index: usize) -> String {
         match self {
             Items::Images(data) => data.image_name(index).to_owned(),
             Items::Embeddings(data) => format!("row {}", data.source_row(index)),
@@ -120,7 +120,11 @@ pub struct Split {
 
 impl Split {
     /// Whole classes, by index. Panics on an index that does not exist, as a slice does.
-    pub fn of_classes(name: SplitName, items: Items, classes: impl IntoIterator<Item = usize>) -> Self {
+    pub(crate) fn of_classes(
+        name: SplitName,
+        items: Items,
+        classes: impl IntoIterator<Item = usize>,
+    ) -> Self {
         let classes = classes
             .into_iter()
             .map(|class| Members { class, items: items.classes()[class].images.clone().collect() })
@@ -179,7 +183,7 @@ pub struct Scheme {
 
 impl Scheme {
     /// Whole classes of a part by a rule over the class index: `None` for a class of no part.
-    pub fn by_rule(name: &str, classes: usize, rule: impl Fn(usize) -> Option<SplitName>) -> Self {
+    pub(crate) fn by_rule(name: &str, classes: usize, rule: impl Fn(usize) -> Option<SplitName>) -> Self {
         let mut parts: [Vec<_>; 3] = Default::default();
         for class in 0..classes {
             if let Some(split) = rule(class) {

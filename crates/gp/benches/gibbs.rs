@@ -2,7 +2,7 @@
 
 use divan::Bencher;
 use faer::Mat;
-use siskin_gp::inference::{Chains, SampledLikelihood, Sampler};
+use siskin_gp::inference::{Chains, GibbsSampler, SampledLikelihood};
 use siskin_gp::kernels::{Cosine, Kernel};
 use siskin_gp::objective::Objective;
 use siskin_gp::{Hyper, Support};
@@ -27,7 +27,7 @@ fn episode() -> (Mat<f64>, Vec<usize>, Hyper) {
 #[divan::bench(args = LIKELIHOODS)]
 fn marginal(bencher: Bencher, likelihood: SampledLikelihood) {
     let (x, y, hyper) = episode();
-    let objective = Objective::SampledMarginal(Sampler { likelihood, chains: EPISODE, released: false });
+    let objective = Objective::SampledMarginal(GibbsSampler { likelihood, chains: EPISODE, released: false });
     bencher.bench(|| {
         let points = Support::new(x.as_ref(), &y, hyper.prior(5))?;
         objective.value_and_gradient(&points).map(|g| g.value)
@@ -40,7 +40,7 @@ fn predictive(bencher: Bencher, likelihood: SampledLikelihood) {
     let (x, y, hyper) = episode();
     let support = (0..5).map(|c| 17 * c).collect();
     let objective = Objective::SampledPredictive {
-        sampler: Sampler { likelihood, chains: EPISODE, released: false },
+        sampler: GibbsSampler { likelihood, chains: EPISODE, released: false },
         support,
     };
     bencher.bench(|| {

@@ -8,7 +8,9 @@ use faer::Mat;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
-use siskin_gp::inference::{Chains, Inference, NaturalOptions, SampledLikelihood, Sampler, Stop, Updates};
+use siskin_gp::inference::{
+    Chains, GibbsSampler, Inference, NaturalOptions, SampledLikelihood, Stop, Updates,
+};
 use siskin_gp::kernels::{Cosine, Kernel};
 use siskin_gp::objective::Objective;
 use siskin_gp::{Hyper, Resolution, Result, Support};
@@ -165,7 +167,7 @@ impl Lines {
             [(SampledLikelihood::LogisticSoftmax, 550.0), (SampledLikelihood::OneVsEach, 450.0)]
         {
             let chains = |sweeps| Chains { chains: 20, sweeps, seed: 1 };
-            let sampler = Sampler { likelihood, chains: chains(1), released: false };
+            let sampler = GibbsSampler { likelihood, chains: chains(1), released: false };
             let ml = Objective::SampledMarginal(sampler);
             let what = format!("Gibbs, {likelihood:?}, ML, N = 85");
             self.line(&what, Some(limit), &mut || training.objective(&warm, &ml))?;
@@ -174,7 +176,7 @@ impl Lines {
             let what = format!("Gibbs, {likelihood:?}, PL, N = 5 + 80");
             self.line(&what, Some(limit), &mut || training.objective(&warm, &pl))?;
             let episode = Episode::new(25, 75);
-            let long = Sampler { chains: chains(50), ..sampler };
+            let long = GibbsSampler { chains: chains(50), ..sampler };
             let what = format!("Gibbs, {likelihood:?}, test: 25 points, 50 sweeps, 75 queries");
             self.line(&what, None, &mut || {
                 let support = episode.support(&warm)?;

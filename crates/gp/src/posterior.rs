@@ -95,7 +95,7 @@ impl Posterior {
     }
 
     /// [`Posterior::latent`] and [`Posterior::probs`] for the price of one.
-    pub fn answer(&self, query: &Query, resolution: Resolution) -> Result<(Latent, Mat<f64>)> {
+    pub(crate) fn answer(&self, query: &Query, resolution: Resolution) -> Result<(Latent, Mat<f64>)> {
         let latent = self.latent(query)?;
         let probs = match &self.by {
             Approximation::Samples(samples) => samples.probs(query, resolution)?,
@@ -204,7 +204,7 @@ impl Blocks {
     }
 
     /// The sites: those that were given, else `w` of each block, and `b = g + w mu`.
-    pub fn sites(&self) -> Sites {
+    pub(crate) fn sites(&self) -> Sites {
         if let Some(sites) = &self.sites {
             return sites.clone();
         }
@@ -215,7 +215,7 @@ impl Blocks {
     }
 
     /// The block of each class.
-    pub fn of_classes(&self) -> &[SignedBlock] {
+    pub(crate) fn of_classes(&self) -> &[SignedBlock] {
         &self.blocks
     }
 

@@ -10,10 +10,10 @@
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use siskin_methods::{
-    Episode, Error, Features, Images, Method, MethodSettings, Place, Prediction, Purpose, Rates, Result,
-    Rows, Scores, Settings, Setup, Share, State, StepReport, TaskRows, select, softmax_cross_entropy,
+    EpisodeRows, Error, Features, Images, Method, MethodSettings, OneNetwork, Place, Prediction, Purpose,
+    Rates, Result, Scores, Settings, Setup, Share, TaskRows, select, softmax_cross_entropy,
 };
-use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, stream};
+use siskin_nn::{Architecture, DeviceChoice, HeadLoss, Network, NoHead, stream};
 
 // 1. What can be chosen. In a config file this is the table `[nearest-mean]`.
 
@@ -52,7 +52,7 @@ impl Settings for NearestMeanSettings {
     }
 }
 
-// 2. The method: a network (backbone, optimiser, device) and whatever else it learns.
+// 2. The method: a network (backbone, optimiser, device). One that learns more beside it implements `Method` itself.
 
 struct NearestMean {
     network: Network,
@@ -83,7 +83,7 @@ impl NearestMean {
     }
 
     /// The loss of an episode's features, its gradient in them, and the share of right queries, which costs nothing here.
-    fn loss(&self, features: &Features, episode: &Episode<'_>) -> HeadLoss {
+    fn loss(&self, features: &Features, episode: &EpisodeRows<'_>) -> HeadLoss {
         let (support, query) = (select(features, episode.support), select(features, episode.query));
         let (labels, truth) = (episode.labels_of(episode.support), episode.labels_of(episode.query));
         let (scores, means) = self.scores(&support, &labels, episode.way, &query);
@@ -108,9 +108,19 @@ impl NearestMean {
     }
 }
 
-impl Method for NearestMean {
-    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
-        let share = |episode: &Episode<'_>| {
+impl OneNetwork for NearestMean {
+    type Head = NoHead;
+
+    fn network(&self) -> &Network {
+        &self.network
+    }
+
+    fn network_mut(&mut self) -> &mut Network {
+        &mut self.network
+    }
+
+    fn shares(&self, episodes: &[EpisodeRows<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |episode: &EpisodeRows<'_>| {
             Share::record(|step| {
                 let outcome = self
                     .network
@@ -121,25 +131,9 @@ impl Method for NearestMean {
         episodes.iter().map(share).collect()
     }
 
-    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
-        StepReport::of_shares(&mut self.network, shares, rates.network)
-    }
-
-    fn embed(&self, images: Images<'_>) -> Result<Rows> {
-        Ok(Rows::Features(self.network.features(images)?))
-    }
-
     fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let (support, query) = (task.support.features()?, task.query.features()?);
         Ok(self.scores(support, task.labels, task.way, query).0.prediction())
-    }
-
-    fn state(&self) -> State {
-        State::of_network(self.network.state())
-    }
-
-    fn load_state(&mut self, state: &State) -> Result<()> {
-        Ok(self.network.load_state(state.network()?)?)
     }
 }
 
@@ -179,9 +173,9 @@ impl Stripes {
         Stripes { pixels, labels, support, query }
     }
 
-    fn episode(&self) -> Result<Episode<'_>> {
+    fn episode(&self) -> Result<EpisodeRows<'_>> {
         let images = Images::new(&self.pixels, [WAY * EACH, 1, SIDE, SIDE])?;
-        Ok(Episode { images, labels: &self.labels, support: &self.support, query: &self.query, way: WAY })
+        Ok(EpisodeRows { images, labels: &self.labels, support: &self.support, query: &self.query, way: WAY })
     }
 }
 

@@ -1,13 +1,14 @@
 //! Few-shot methods behind one small trait, [`Method`].
 //!
-//! A method is one file in the folder of its kind (`metric`, `gp`, `gradient`, `transfer`), its [`Settings`], and one line in
-//! `registry.rs`. docs/add-a-method.md shows the way.
+//! A method is one file in the folder of its kind (`metric`, `gp`, `gradient`, `transfer`) with its [`Settings`], a `pub mod` line beside it,
+//! and one line in `registry.rs`. docs/add-a-method.md shows the way.
 
 mod error;
 pub mod gp;
 pub mod gradient;
 mod method;
 pub mod metric;
+mod one_network;
 pub mod reference;
 mod registry;
 mod settings;
@@ -17,9 +18,10 @@ pub mod transfer;
 pub use error::{Error, Result};
 pub use gp::deep_kernel::{matrix, row_major};
 pub use method::{GaussianProcess, Method, TrainsOn};
+pub use one_network::OneNetwork;
 pub use registry::MethodName;
 pub use settings::{MethodSettings, Settings};
-pub use shared::episode::{Episode, LatentGaussians, Prediction, Purpose, TaskRows};
+pub use shared::episode::{EpisodeRows, LatentGaussians, Prediction, Purpose, TaskRows};
 pub use shared::message;
 pub use shared::notice::Notice;
 pub use shared::rows::{Pixels, Rows, select};

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::{
-    Episode, FeatureEpisode, Images, Notice, Place, Prediction, Rates, Rows, ScalarFit, Share, State,
+    EpisodeRows, FeatureEpisode, Images, Notice, Place, Prediction, Rates, Rows, ScalarFit, Share, State,
     StepReport, TaskRows,
 };
 
@@ -28,7 +28,8 @@ pub struct GaussianProcess {
     pub inference: siskin_gp::inference::Inference,
 }
 
-/// A few-shot classifier that can be trained on episodes and asked for probabilities.
+/// A few-shot classifier that can be trained on episodes and asked for probabilities. One that learns a network and nothing else is a
+/// [`OneNetwork`](crate::OneNetwork).
 pub trait Method: Send + Sync {
     /// What [`Method::train_step`] wants.
     fn trains_on(&self) -> TrainsOn {
@@ -36,13 +37,13 @@ pub trait Method: Send + Sync {
     }
 
     /// What each of these episodes gives to the next optimiser step. `place`: where they are among the episodes of the step.
-    fn shares(&self, episodes: &[Episode<'_>], place: Place) -> Result<Vec<Share>>;
+    fn shares(&self, episodes: &[EpisodeRows<'_>], place: Place) -> Result<Vec<Share>>;
 
     /// One optimiser step on the mean loss of episodes, by the shares of all of them in their order.
     fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport>;
 
     /// The shares of a step all of whose episodes are computed here.
-    fn all_shares(&self, episodes: &[Episode<'_>]) -> Result<Vec<Share>> {
+    fn all_shares(&self, episodes: &[EpisodeRows<'_>]) -> Result<Vec<Share>> {
         let mut shares = Vec::with_capacity(episodes.len());
         // As many at a time as some methods compute side by side: more would hold the gradients of all.
         for some in episodes.chunks(rayon::current_num_threads()) {
@@ -53,7 +54,7 @@ pub trait Method: Send + Sync {
     }
 
     /// One optimiser step on the mean loss of `episodes`.
-    fn train_step(&mut self, episodes: &[Episode<'_>], rates: Rates) -> Result<StepReport> {
+    fn train_step(&mut self, episodes: &[EpisodeRows<'_>], rates: Rates) -> Result<StepReport> {
         let shares = self.all_shares(episodes)?;
         self.take(shares, rates)
     }

@@ -1,37 +1,27 @@
-//! The list of methods. A new method is one line here; names, help, config tables and constructors follow from it.
+//! The list of methods. A new method has one line here; names, help, config tables and constructors follow from it.
 
 use crate::error::{Error, Result};
-use crate::gp::{cdkt::CdktSettings, dkt::DktSettings, ls_gibbs::LsGibbsSettings, ove::OveSettings};
-use crate::gradient::{
-    abml::AbmlSettings, bmaml::BmamlSettings, bmaml_chaser::BmamlChaserSettings, maml::MamlSettings,
-};
-use crate::metric::{
-    matching_net::MatchingNetSettings, proto_net::ProtoNetSettings, relation_net::RelationNetSettings,
-};
 use crate::settings::{MethodSettings, Settings};
-use crate::transfer::{
-    baseline_plus_plus::BaselinePlusPlusSettings, feature_transfer::FeatureTransferSettings,
-};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::str::FromStr;
 
 /// Every method, in the order in which people see them. The first is the default.
-static METHODS: [Entry; 13] = [
-    Entry::of::<CdktSettings>(),
-    Entry::of::<DktSettings>(),
-    Entry::of::<LsGibbsSettings>(),
-    Entry::of::<OveSettings>(),
-    Entry::of::<FeatureTransferSettings>(),
-    Entry::of::<BaselinePlusPlusSettings>(),
-    Entry::of::<MatchingNetSettings>(),
-    Entry::of::<ProtoNetSettings>(),
-    Entry::of::<RelationNetSettings>(),
-    Entry::of::<MamlSettings>(),
-    Entry::of::<BmamlSettings>(),
-    Entry::of::<BmamlChaserSettings>(),
-    Entry::of::<AbmlSettings>(),
+static METHODS: &[Entry] = &[
+    Entry::of::<crate::gp::cdkt::CdktSettings>(),
+    Entry::of::<crate::gp::dkt::DktSettings>(),
+    Entry::of::<crate::gp::ls_gibbs::LsGibbsSettings>(),
+    Entry::of::<crate::gp::ove::OveSettings>(),
+    Entry::of::<crate::transfer::feature_transfer::FeatureTransferSettings>(),
+    Entry::of::<crate::transfer::baseline_plus_plus::BaselinePlusPlusSettings>(),
+    Entry::of::<crate::metric::matching_net::MatchingNetSettings>(),
+    Entry::of::<crate::metric::proto_net::ProtoNetSettings>(),
+    Entry::of::<crate::metric::relation_net::RelationNetSettings>(),
+    Entry::of::<crate::gradient::maml::MamlSettings>(),
+    Entry::of::<crate::gradient::bmaml::BmamlSettings>(),
+    Entry::of::<crate::gradient::bmaml_chaser::BmamlChaserSettings>(),
+    Entry::of::<crate::gradient::abml::AbmlSettings>(),
 ];
 
 /// What is known of a method without building it.

@@ -20,6 +20,12 @@ const FIXED: usize = 40;
 const HEAD: usize = 16;
 const MAGIC: &[u8; 8] = b"siskinF1";
 
+/// Images that go through somebody else's network before what it gave is kept: few, for one may take a second, and what was not kept is
+/// lost when the work is stopped.
+pub fn images_at_a_time() -> usize {
+    (4 * rayon::current_num_threads()).clamp(8, 64)
+}
+
 /// What is kept of a model.
 pub struct KeptFeatures {
     path: PathBuf,

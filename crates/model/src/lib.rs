@@ -28,7 +28,7 @@ mod view;
 pub use card::{Card, FeatureFacts, LeftOutFacts, NoveltyFacts, ShapeFacts, TestFacts};
 pub use embed::embed;
 pub use error::{Error, Result};
-pub use kept_features::{ImageKey, KeptFeatures};
+pub use kept_features::{ImageKey, KeptFeatures, images_at_a_time};
 pub use look::{Look, Looks, Mismatch};
 pub use model::{EMBEDDED, Model, ModelHead, unit};
 pub use siskin_nn::DeviceChoice;

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::foreign::{ForeignNetwork, ForeignSpec, NetworkRef, Registry, features_key};
 use crate::kept_card;
+use crate::kept_features::images_at_a_time;
 use crate::legacy::spec_of_config;
 use crate::look::{Look, Looks, Mismatch};
 use crate::seal;
@@ -121,7 +122,12 @@ impl Model {
         Ok(Model::of_network(name, registry.open(name)?))
     }
 
-    /// A model of a foreign network that is loaded.
+    /// The same, loaded when its features are first asked for: offering many costs nothing.
+    pub fn added_later(registry: &Registry, name: &str) -> Result<Model> {
+        Ok(Model::of_network(name, registry.later(name)?))
+    }
+
+    /// A model of a foreign network.
     pub fn of_network(name: &str, network: ForeignNetwork) -> Model {
         let hash = network.spec().hash();
         let kind = Kind::Foreign { name: name.into(), network: Box::new(network) };
@@ -316,6 +322,14 @@ impl Model {
         match self.sight() {
             Sight::Own(_) => SHORTER_SIDE,
             Sight::Other(network) => network.spec().preprocessing.shorter_side(),
+        }
+    }
+
+    /// Images that go through its network before what it gave is kept.
+    pub fn images_at_a_time(&self) -> usize {
+        match self.sight() {
+            Sight::Own(_) => 64,
+            Sight::Other(_) => images_at_a_time(),
         }
     }
 

@@ -2,13 +2,14 @@
 
 use crate::App;
 use crate::error::{Refusal, Reply};
+use crate::peer::Peer;
 use crate::room::Claim;
 use axum::body::{Body, BodyDataStream};
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine;
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -18,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A body in memory, with its room in the budget.
 pub(crate) struct Read {
+    pub peer: Peer,
     pub headers: HeaderMap,
     pub bytes: Bytes,
     pub room: Claim,
@@ -34,7 +36,8 @@ pub(crate) async fn read(app: &App, request: Request) -> Reply<Read> {
     if length.is_some_and(|l| l > most) {
         return Err(too_large());
     }
-    let mut room = app.bodies.begin();
+    let peer = parts.extensions.get().copied().unwrap_or_default();
+    let mut room = app.bodies.begin(peer);
     let collected = tokio::time::timeout(app.limits.read_timeout, collect(body, &mut room, most));
     let slow = |_| {
         let why = format!("the body took longer than {} s to arrive", app.limits.read_timeout.as_secs());
@@ -50,7 +53,7 @@ pub(crate) async fn read(app: &App, request: Request) -> Reply<Read> {
         Collected::Refused(refusal) => return Err(refusal),
     };
     room.whole();
-    Ok(Read { headers: parts.headers, bytes, room })
+    Ok(Read { peer, headers: parts.headers, bytes, room })
 }
 
 enum Collected {
@@ -167,8 +170,14 @@ pub(crate) struct Part {
     pub bytes: Bytes,
 }
 
-/// The parts of a multipart body, at most `most`.
-pub(crate) async fn parts(bytes: Bytes, boundary: &str, most: usize) -> Reply<Vec<Part>> {
+/// The parts of a multipart body, at most `most`. To be asked for in a turn: a form of many megabytes takes its time.
+pub(crate) fn parts(bytes: Bytes, boundary: &str, most: usize) -> Reply<Vec<Part>> {
+    // All of it is there: nothing is waited for.
+    let parts = read_parts(bytes, boundary, most).now_or_never();
+    parts.unwrap_or_else(|| Err(Refusal::bad("the form cannot be read")))
+}
+
+async fn read_parts(bytes: Bytes, boundary: &str, most: usize) -> Reply<Vec<Part>> {
     let whole = futures_util::stream::once(async move { Ok::<_, std::io::Error>(bytes) });
     let mut form = multer::Multipart::new(whole, boundary);
     let broken = |e: multer::Error| Refusal::bad(format!("the form cannot be read: {e}"));

@@ -13,7 +13,7 @@
 //! | Who may connect, and who must leave? | `connections/` |
 //! | Who may ask? | `guard.rs`, `origin.rs` |
 //! | How does a body come in? | `body.rs`, `room.rs` |
-//! | Who works when? | `work.rs` |
+//! | Who works when? | `work.rs`, `lanes.rs` |
 //! | How much may answers take? | `answers.rs` |
 //! | What is answered? | `handlers/` |
 //! | Where are the tasks? | `store.rs` |
@@ -24,10 +24,12 @@ mod connections;
 mod error;
 mod guard;
 mod handlers;
+mod lanes;
 mod metrics;
 mod options;
 mod origin;
 mod page;
+mod peer;
 mod room;
 mod server;
 mod store;

@@ -14,6 +14,8 @@ pub struct Options {
     pub token: Option<String>,
     /// Models by path or name.
     pub models: Vec<String>,
+    /// Added networks that are offered too, loaded when they are first used; one that cannot be offered is named and left out.
+    pub offered: Vec<String>,
     /// Whether a task that names no model gets the first of them that suits what its images look like; else the first.
     pub choose: bool,
     /// What computes their networks.
@@ -65,7 +67,7 @@ pub struct Limits {
 
 impl Default for Limits {
     /// 32 MB per body, 256 MB of bodies, 64 MB per answer, 256 MB of answers, 25 megapixels per image, 500 images and 250 megapixels per
-    /// request, 340 MB for images that are being decoded, 20 s and 512 MB per fit, 1,000 tasks of 1 GB together, 2,048 connections,
+    /// request, 384 MB for images that are being decoded, 20 s and 512 MB per fit, 1,000 tasks of 1 GB together, 2,048 connections,
     /// 1,024 of one client.
     fn default() -> Self {
         Limits {
@@ -75,7 +77,7 @@ impl Default for Limits {
             answer_budget: 256 << 20,
             max_pixels: 25_000_000,
             request_pixels: 250_000_000,
-            decode_budget: 340_000_000,
+            decode_budget: 384_000_000,
             max_images: 500,
             fit: siskin_adapt::FitLimits { seconds: 20.0, bytes: 512e6 },
             max_tasks: 1_000,

@@ -8,6 +8,7 @@ use crate::{
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
+use siskin_adapt::foreign::Registry;
 use siskin_adapt::{Intake, Model};
 use std::future::Future;
 use std::net::SocketAddr;
@@ -47,8 +48,18 @@ impl Server {
             model.head()?;
             Ok(model)
         });
-        let models = models.collect::<siskin_adapt::Result<Vec<Model>>>()?;
+        let mut models = models.collect::<siskin_adapt::Result<Vec<Model>>>()?;
+        let mut left_out = Vec::new();
+        for name in options.offered.iter().filter(|name| !options.models.contains(name)) {
+            let registry = Registry::default_folder();
+            match registry.map(|registry| Model::added_later(&registry, name)) {
+                Some(Ok(model)) => models.push(model),
+                Some(Err(why)) => left_out.push(format!("{name} is not offered: {why}")),
+                None => {}
+            }
+        }
         let (tasks, mut notes) = Tasks::open(options.state.clone(), &options.limits, &models)?;
+        notes.extend(left_out);
         notes.extend(models.iter().filter_map(Model::notice));
         let app = App {
             models,

@@ -4,7 +4,7 @@ mod folder;
 
 use crate::error::{Refusal, Reply, Result};
 use crate::options::Limits;
-use crate::task::Task;
+use crate::task::ServedTask;
 use axum::http::StatusCode;
 use folder::Folder;
 use siskin_adapt::Model;
@@ -19,7 +19,7 @@ const CHANGING: &str = "the task was changed by another request meanwhile; look 
 /// A task with its place.
 pub(crate) struct Entry {
     pub id: String,
-    pub task: Task,
+    pub task: ServedTask,
     /// Index of its model.
     pub model: usize,
     /// Whether it is a file too.
@@ -139,7 +139,7 @@ impl Tasks {
     }
 
     /// Takes a task up; with `keep` it is written to the folder first. Blocking.
-    pub(crate) fn add(&self, task: Task, model: usize, keep: bool) -> Reply<Arc<Entry>> {
+    pub(crate) fn add(&self, task: ServedTask, model: usize, keep: bool) -> Reply<Arc<Entry>> {
         let tick = self.clock.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::now();
         let bytes = task.to_bytes()?;
@@ -191,7 +191,7 @@ impl Tasks {
     }
 
     /// Puts a changed task in the place of `old`, which must still be there. Blocking.
-    pub(crate) fn replace(&self, old: &Arc<Entry>, task: Task) -> Reply<Arc<Entry>> {
+    pub(crate) fn replace(&self, old: &Arc<Entry>, task: ServedTask) -> Reply<Arc<Entry>> {
         let (id, model, kept, created) = (old.id.clone(), old.model, old.kept, old.created);
         let used = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
         let entry = Arc::new(Entry { id, task, model, kept, created, used });

@@ -2,17 +2,20 @@
 //! waiting.
 
 use crate::error::{Refusal, Reply};
+use crate::lanes::{Lane, Place};
 use crate::options::Limits;
+use crate::peer::Peer;
 use axum::http::StatusCode;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 /// A request that is expected to take more seconds than this, or has taken more, is heavy.
 const LIGHT: f64 = 0.25;
+/// Most heavy requests of one client that wait; more would wait for longer than they may.
+const MOST_HEAVY: usize = 128;
 
 /// Two lanes: the system shares the cores between them, whatever waits in either.
 pub(crate) struct Work {
@@ -21,53 +24,28 @@ pub(crate) struct Work {
     wait: Duration,
 }
 
-/// Pools of threads, each for one turn at a time.
-#[derive(Clone)]
-struct Lane {
-    free: Arc<Semaphore>,
-    pools: Arc<Mutex<Vec<Arc<ThreadPool>>>>,
-}
-
-impl Lane {
-    fn new(name: &'static str, pools: usize, threads: usize) -> Result<Lane, rayon::ThreadPoolBuildError> {
-        let pool = |i| {
-            let named = move |t| format!("{name} {i}.{t}");
-            ThreadPoolBuilder::new().num_threads(threads).thread_name(named).build().map(Arc::new)
-        };
-        let pools = (0..pools).map(pool).collect::<Result<Vec<_>, _>>()?;
-        Ok(Lane { free: Arc::new(Semaphore::new(pools.len())), pools: Arc::new(Mutex::new(pools)) })
-    }
-
-    fn take(&self) -> Option<Arc<ThreadPool>> {
-        // A poisoned lock means that another thread panicked; a list of pools is still one.
-        self.pools.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
-    fn give_back(&self, pool: Arc<ThreadPool>) {
-        self.pools.lock().unwrap_or_else(PoisonError::into_inner).push(pool);
-    }
-}
-
 impl Work {
     pub(crate) fn new(limits: &Limits) -> std::io::Result<Work> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let lanes = || {
             // A light turn has one thread: its time does not depend on what else runs.
-            Ok((Lane::new("light", cores.max(2), 1)?, Lane::new("heavy", 2, cores.div_ceil(2))?))
+            let light = Lane::new("light", cores.max(2), 1, limits.max_connections)?;
+            Ok((light, Lane::new("heavy", 2, cores.div_ceil(2), MOST_HEAVY)?))
         };
         let (light, heavy) = lanes().map_err(|e: rayon::ThreadPoolBuildError| std::io::Error::other(e))?;
         Ok(Work { light, heavy, wait: limits.work_timeout })
     }
 
-    /// The work of one request that will take about so many seconds of one core.
-    pub(crate) fn job(&self, seconds: f64) -> Job<'_> {
-        Job { work: self, started: Instant::now(), expected: seconds, used: Duration::ZERO }
+    /// The work of one request of this client that will take about so many seconds of one core.
+    pub(crate) fn job(&self, peer: Peer, seconds: f64) -> Job<'_> {
+        Job { work: self, peer, started: Instant::now(), expected: seconds, used: Duration::ZERO }
     }
 }
 
 /// The work of one request.
 pub(crate) struct Job<'a> {
     work: &'a Work,
+    peer: Peer,
     started: Instant,
     expected: f64,
     used: Duration,
@@ -89,16 +67,12 @@ impl Job<'_> {
         &mut self,
         turn: impl FnOnce(&Arc<AtomicBool>) -> Reply<T> + Send + 'static,
     ) -> Reply<T> {
-        let (lane, permit) = self.wait().await?;
-        let pool = lane.take().ok_or_else(broken)?;
+        let place = self.wait().await?;
         let late = Late(Arc::new(AtomicBool::new(false)));
         let (flag, (done, answer)) = (late.0.clone(), oneshot::channel());
         let begun = Instant::now();
-        let runs_in = pool.clone();
-        runs_in.spawn(move || {
+        place.run(move || {
             let result = catch_unwind(AssertUnwindSafe(|| turn(&flag)));
-            lane.give_back(pool);
-            drop(permit);
             // Nobody may be there to hear it.
             let _ = done.send(result);
         });
@@ -115,11 +89,16 @@ impl Job<'_> {
         self.work.wait.saturating_sub(self.started.elapsed())
     }
 
-    async fn wait(&self) -> Reply<(Lane, OwnedSemaphorePermit)> {
+    /// More is known of the work by now: it will take about so many seconds more.
+    pub(crate) fn expect(&mut self, seconds: f64) {
+        self.expected = self.used.as_secs_f64() + seconds;
+    }
+
+    async fn wait(&self) -> Reply<Place> {
         let heavy = self.expected.max(self.used.as_secs_f64()) > LIGHT;
         let lane = if heavy { &self.work.heavy } else { &self.work.light };
-        match tokio::time::timeout(self.left(), lane.free.clone().acquire_owned()).await {
-            Ok(Ok(permit)) => Ok((lane.clone(), permit)),
+        match tokio::time::timeout(self.left(), lane.place(self.peer)).await {
+            Ok(Ok(place)) => Ok(place),
             _ => Err(busy()),
         }
     }
@@ -141,6 +120,7 @@ fn broken() -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::sync::Semaphore;
 
     fn work(wait: Duration) -> Work {
         Work::new(&Limits { work_timeout: wait, ..Limits::default() }).unwrap()
@@ -158,11 +138,11 @@ mod tests {
     async fn work_that_takes_too_long_is_told_to_stop_and_its_thread_is_free_again() {
         let work = work(Duration::from_millis(50));
         for _ in 0..20 {
-            let answer = work.job(0.0).turn(endless).await;
+            let answer = work.job(Peer::default(), 0.0).turn(endless).await;
             assert_eq!(answer.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
         }
         let endless = Work::new(&Limits { work_timeout: Duration::MAX, ..Limits::default() }).unwrap();
-        assert_eq!(endless.job(0.0).turn(|_| Ok(7)).await.unwrap(), 7);
+        assert_eq!(endless.job(Peer::default(), 0.0).turn(|_| Ok(7)).await.unwrap(), 7);
     }
 
     #[tokio::test]
@@ -170,7 +150,7 @@ mod tests {
         let work = work(Duration::from_secs(60));
         let ended = Arc::new(Semaphore::new(0));
         let counter = ended.clone();
-        let mut job = work.job(0.0);
+        let mut job = work.job(Peer::default(), 0.0);
         let turn = job.turn(move |late| {
             endless(late)?;
             counter.add_permits(1);
@@ -187,11 +167,11 @@ mod tests {
         let heavy: Vec<_> = (0..10)
             .map(|_| {
                 let work = work.clone();
-                tokio::spawn(async move { work.job(10.0).turn(endless).await })
+                tokio::spawn(async move { work.job(Peer::default(), 10.0).turn(endless).await })
             })
             .collect();
         tokio::time::sleep(Duration::from_millis(20)).await;
-        let light = async { work.job(0.01).turn(|_| Ok(())).await };
+        let light = async { work.job(Peer::default(), 0.01).turn(|_| Ok(())).await };
         assert!(tokio::time::timeout(Duration::from_secs(1), light).await.unwrap().is_ok());
         heavy.iter().for_each(tokio::task::JoinHandle::abort);
     }
@@ -200,7 +180,7 @@ mod tests {
     async fn a_panic_is_an_answer_and_takes_no_thread_away() {
         let work = work(Duration::from_secs(5));
         for _ in 0..20 {
-            let answer: Reply<()> = work.job(0.0).turn(|_| panic!("on purpose")).await;
+            let answer: Reply<()> = work.job(Peer::default(), 0.0).turn(|_| panic!("on purpose")).await;
             assert_eq!(answer.unwrap_err().status, StatusCode::INTERNAL_SERVER_ERROR);
         }
     }

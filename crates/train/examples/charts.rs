@@ -120,24 +120,24 @@ fn report(charts: &[(&str, String)]) -> Report {
     let mut sections = vec![Section {
         heading: "Result".into(),
         blocks: vec![
-            Block::Figures(vec![
+            ReportBlock::Figures(vec![
                 ("65.2 %".into(), "accuracy, 1-shot".into()),
                 ("0.021".into(), "ECE after scaling".into()),
             ]),
-            Block::Text("This page shows how a report looks. Its numbers are invented.".into()),
-            Block::Table {
+            ReportBlock::Text("This page shows how a report looks. Its numbers are invented.".into()),
+            ReportBlock::Table {
                 head: cells(["method", "accuracy", "ECE", "MCE"]),
                 rows: vec![
                     cells(["CDKT (ML)", "65.21 ± 0.45", "0.012", "0.031"]),
                     cells(["DKT", "63.37 ± 0.19", "0.19", "0.26"]),
                 ],
             },
-            Block::Code("siskin train configs/cub-1shot.toml".into()),
+            ReportBlock::Code("siskin train configs/cub-1shot.toml".into()),
         ],
     }];
     sections.extend(charts.iter().map(|(name, svg)| Section {
         heading: (*name).into(),
-        blocks: vec![Block::Chart { svg: svg.clone(), caption: String::new() }],
+        blocks: vec![ReportBlock::Chart { svg: svg.clone(), caption: String::new() }],
     }));
     Report { title: "How charts look".into(), subtitle: "A gallery".into(), sections }
 }

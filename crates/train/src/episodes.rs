@@ -66,8 +66,8 @@ pub struct TrainingEpisode {
 
 impl TrainingEpisode {
     /// As methods see it.
-    pub fn view(&self) -> Result<siskin_methods::Episode<'_>> {
-        Ok(siskin_methods::Episode {
+    pub fn view(&self) -> Result<siskin_methods::EpisodeRows<'_>> {
+        Ok(siskin_methods::EpisodeRows {
             images: Images::new(&self.pixels, self.shape).map_err(siskin_methods::Error::from)?,
             labels: &self.labels,
             support: &self.support,
@@ -94,7 +94,7 @@ fn validation_spec(config: &Config) -> EpisodeSpec {
 }
 
 /// The shape of test episodes.
-pub fn test_spec(config: &Config) -> EpisodeSpec {
+pub(crate) fn test_spec(config: &Config) -> EpisodeSpec {
     let way = config.test.way.unwrap_or(config.episode.way);
     let shot = config.test.shot.unwrap_or(config.episode.shot);
     fixed(way, shot, config.test.query)

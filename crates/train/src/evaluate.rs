@@ -88,7 +88,7 @@ impl EmbeddedItems {
 }
 
 /// Sends every item of `episodes` through the network once.
-pub fn embed_items(
+pub(crate) fn embed_items(
     method: &dyn Method,
     split: &Split,
     transform: &Transform,
@@ -168,7 +168,7 @@ pub fn pooled(answers: &[AnsweredEpisode]) -> Result<Predictions> {
 }
 
 /// All latent Gaussians as one table, where the method has them.
-pub fn pooled_latent(answers: &[AnsweredEpisode]) -> Option<LatentGaussians> {
+pub(crate) fn pooled_latent(answers: &[AnsweredEpisode]) -> Option<LatentGaussians> {
     let tau = answers.first()?.prediction.latent.as_ref()?.tau;
     let mut all = LatentGaussians { mean: Vec::new(), variance: Vec::new(), tau };
     for answer in answers {

@@ -31,7 +31,7 @@ impl EventWriter {
     }
 
     /// One value of the curve `tag` at `step`.
-    pub fn scalar(&mut self, tag: &str, step: u64, value: f64) -> Result<()> {
+    pub(crate) fn scalar(&mut self, tag: &str, step: u64, value: f64) -> Result<()> {
         self.record(&scalar_event(tag, step, value as f32, wall_time()))
     }
 

@@ -3,15 +3,12 @@
 use crate::error::{Error, Result};
 use crate::phase::{Phase, PhaseKind};
 use rayon::prelude::*;
-use siskin_data::{Dataset, Embeddings, Items, Opener, Split, Splits};
+use siskin_data::{Dataset, Embeddings, Items, Opener, Split, SplitName, Splits};
 use siskin_methods::Features;
 use siskin_model::foreign::{ForeignNetwork, NetworkRef, Registry, features_key};
-use siskin_model::{ImageKey, KeptFeatures, unit};
+use siskin_model::{ImageKey, KeptFeatures, images_at_a_time, unit};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-/// Images that are in memory at the same time.
-const BATCH: usize = 64;
 
 /// A network that stays as it is.
 pub(crate) struct Frozen {
@@ -48,11 +45,16 @@ impl Frozen {
         self.network.spec.preprocessing.shorter_side()
     }
 
-    /// The splits with vectors in place of images.
-    pub(crate) fn splits(&self, splits: &Splits, opener: &Opener<'_>) -> Result<Splits> {
-        let all = [&splits.train, &splits.val, &splits.test];
+    /// The splits with vectors in place of images, those that are `needed`; the others stay as they are.
+    pub(crate) fn splits(
+        &self,
+        splits: &Splits,
+        needed: &[SplitName],
+        opener: &Opener<'_>,
+    ) -> Result<Splits> {
+        let all: Vec<&Split> = needed.iter().map(|&name| splits.get(name)).collect();
         let mut done: Vec<(Arc<Dataset>, Arc<Embeddings>)> = Vec::new();
-        for split in all {
+        for split in &all {
             let Items::Images(data) = &split.items else {
                 return Err(Error::Run("backbone.network needs images; these are vectors already".into()));
             };
@@ -61,7 +63,11 @@ impl Frozen {
                 done.push((data.clone(), Arc::new(vectors)));
             }
         }
-        let of = |split: &Split| -> Split {
+        let of = |name: SplitName| -> Split {
+            let split = splits.get(name);
+            if !needed.contains(&name) {
+                return split.clone();
+            }
             let same = |(known, _): &&(Arc<Dataset>, _)| matches!(&split.items, Items::Images(data) if Arc::ptr_eq(known, data));
             let items = done
                 .iter()
@@ -69,7 +75,7 @@ impl Frozen {
                 .map_or(split.items.clone(), |(_, vectors)| Items::Embeddings(vectors.clone()));
             Split { name: split.name, items, classes: split.classes.clone() }
         };
-        Ok(Splits { train: of(&splits.train), val: of(&splits.val), test: of(&splits.test) })
+        Ok(Splits { train: of(SplitName::Train), val: of(SplitName::Val), test: of(SplitName::Test) })
     }
 
     /// Vectors of length 1 of the images that are `used`; of others zeros stand in their places.
@@ -78,7 +84,7 @@ impl Frozen {
         let mut values = vec![0.0f32; data.len() * dim];
         let mut kept = KeptFeatures::open(opener.cache.folder(), &features_key(&self.network.spec.hash()))?;
         opener.progress.begin("embedding", used.len() as u64);
-        let result = used.chunks(BATCH).try_for_each(|batch| {
+        let result = used.chunks(images_at_a_time()).try_for_each(|batch| {
             let rows = self.batch(data, batch, &mut kept, opener.shorter_side);
             opener.progress.advance(batch.len() as u64);
             batch

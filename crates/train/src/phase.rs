@@ -91,7 +91,7 @@ pub struct Phase {
 
 impl Phase {
     /// Training episodes of the run after it.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.first + self.length()
     }
 

@@ -93,7 +93,11 @@ pub fn report(model: &ModelUnderTest, answers: &[AnsweredEpisode]) -> Result<Tes
 }
 
 /// One line of JSON an episode: its group, number and accuracy.
-pub fn write_episodes(path: &Path, answers: &[AnsweredEpisode], episodes_per_group: u64) -> Result<()> {
+pub(crate) fn write_episodes(
+    path: &Path,
+    answers: &[AnsweredEpisode],
+    episodes_per_group: u64,
+) -> Result<()> {
     let mut text = Vec::new();
     for (index, answer) in (0u64..).zip(answers) {
         let line = serde_json::json!({

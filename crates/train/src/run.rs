@@ -189,7 +189,7 @@ pub fn device(config: &Config) -> Result<DeviceChoice> {
 }
 
 /// The channels the network of `config` takes.
-pub fn channels(config: &Config) -> Channels {
+pub(crate) fn channels(config: &Config) -> Channels {
     match config.backbone.name.channels() {
         1 => Channels::One,
         _ => Channels::Three,

@@ -39,11 +39,21 @@ pub struct DataFacts {
 impl RunData {
     /// Opens the data that `config` names. `channels`: what the network takes.
     pub fn open(config: &Config, channels: Channels, opener: &Opener<'_>) -> Result<RunData> {
+        RunData::open_for(config, channels, &SplitName::ALL, opener)
+    }
+
+    /// The same where only some splits are `needed`: somebody else's network sees the images of these alone.
+    pub fn open_for(
+        config: &Config,
+        channels: Channels,
+        needed: &[SplitName],
+        opener: &Opener<'_>,
+    ) -> Result<RunData> {
         let data = &config.data;
         let frozen = config.backbone.network.as_deref().map(Frozen::open).transpose()?;
         // The network decides how many pixels are needed.
-        let needed = frozen.as_ref().map_or(0, Frozen::shorter_side);
-        let opener = &Opener { shorter_side: opener.shorter_side.map(|side| side.max(needed)), ..*opener };
+        let least = frozen.as_ref().map_or(0, Frozen::shorter_side);
+        let opener = &Opener { shorter_side: opener.shorter_side.map(|side| side.max(least)), ..*opener };
         let (mut base, base_hash) = splits(&data.train, data.split.as_deref(), data.rotations, opener)?;
         if let Some(count) = data.validation_domains {
             base = base.hold_out_domains(count)?;
@@ -65,19 +75,19 @@ impl RunData {
         let data = RunData { splits, hash, train_transform, test_transform, network: None, images: None };
         match frozen {
             None => Ok(data),
-            Some(frozen) => data.through(frozen, opener),
+            Some(frozen) => data.through(frozen, needed, opener),
         }
     }
 
     /// The vectors that a network makes of the images.
-    fn through(self, frozen: Frozen, opener: &Opener<'_>) -> Result<RunData> {
-        let splits = frozen.splits(&self.splits, opener)?;
+    fn through(self, frozen: Frozen, needed: &[SplitName], opener: &Opener<'_>) -> Result<RunData> {
+        let splits = frozen.splits(&self.splits, needed, opener)?;
         let hash = format!("{} by {}", self.hash, frozen.network.spec.hash());
         Ok(RunData { splits, hash, images: Some(self.splits), network: Some(frozen.network), ..self })
     }
 
     /// Classes of the training split.
-    pub fn base_classes(&self) -> usize {
+    pub(crate) fn base_classes(&self) -> usize {
         self.split(SplitName::Train).classes.len()
     }
 
@@ -91,7 +101,7 @@ impl RunData {
     }
 
     /// Whether the network sees one channel of images that have colours. The first image of each training class is looked at.
-    pub fn drops_colour(&self) -> bool {
+    pub(crate) fn drops_colour(&self) -> bool {
         // Of vectors, nothing is known of colours.
         let train = self.split(SplitName::Train);
         let Items::Images(data) = &train.items else { return false };

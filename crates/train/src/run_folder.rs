@@ -13,7 +13,7 @@ use crate::atomic;
 use crate::config::Config;
 use crate::error::{Error, Result, io};
 use serde::Serialize;
-use siskin_data::files::Lock;
+use siskin_data::files::{self, Lock};
 use siskin_data::shell::quoted;
 use siskin_nn::Hardware;
 use std::fs::{File, OpenOptions};
@@ -124,12 +124,12 @@ impl RunFolder {
     }
 
     /// What training goes on from: the newest checkpoint, or, where a run was killed before it wrote one, the best.
-    pub fn newest(&self) -> PathBuf {
+    pub(crate) fn newest(&self) -> PathBuf {
         if self.last().exists() { self.last() } else { self.best() }
     }
 
     /// The state before the steps that stopped a diverged run.
-    pub fn diverged(&self) -> PathBuf {
+    pub(crate) fn diverged(&self) -> PathBuf {
         self.0.join("diverged.safetensors")
     }
 
@@ -159,7 +159,7 @@ impl Metrics {
         let lock = Lock::take(&folder.0).map_err(io("use the run folder", &folder.0))?;
         let path = folder.0.join("metrics.jsonl");
         let open = || {
-            let mut file = OpenOptions::new().create(true).write(true).truncate(false).open(&path)?;
+            let mut file = files::open(&path, OpenOptions::new().create(true).write(true).truncate(false))?;
             let found = file.metadata()?.len();
             if found >= bytes {
                 file.set_len(bytes)?;
@@ -233,5 +233,18 @@ mod tests {
         again.flush().unwrap();
         assert_eq!(std::fs::read_to_string(root.path().join("metrics.jsonl")).unwrap(), "1\n3\n");
         assert!(Metrics::open(&folder, 99).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn metrics_are_not_written_through_a_link() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(root.path(), &Config::default(), "x").unwrap();
+        let (victim, metrics) = (root.path().join("victim"), root.path().join("metrics.jsonl"));
+        std::fs::write(&victim, "precious words").unwrap();
+        let _ = std::fs::remove_file(&metrics);
+        std::os::unix::fs::symlink(&victim, &metrics).unwrap();
+        assert!(Metrics::open(&folder, 0).is_err());
+        assert_eq!(std::fs::read(&victim).unwrap(), b"precious words");
     }
 }

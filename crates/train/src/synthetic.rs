@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use rand_distr::{Distribution, StandardNormal};
-use siskin_methods::{Episode, Images};
+use siskin_methods::{EpisodeRows, Images};
 use siskin_random::stream;
 
 /// Pixels and labels of an episode, class by class, the support of each class first.
@@ -33,10 +33,10 @@ impl Drawn {
     }
 
     /// As methods see it.
-    pub(crate) fn episode(&self) -> Result<Episode<'_>> {
+    pub(crate) fn episode(&self) -> Result<EpisodeRows<'_>> {
         let images = Images::new(&self.pixels, self.shape).map_err(siskin_methods::Error::from)?;
         let Drawn { labels, support, query, way, .. } = self;
-        Ok(Episode { images, labels, support, query, way: *way })
+        Ok(EpisodeRows { images, labels, support, query, way: *way })
     }
 }
 

@@ -47,9 +47,19 @@ impl ModelUnderTest {
         change: impl FnOnce(Config) -> Result<Config>,
         opener: &Opener<'_>,
     ) -> Result<ModelUnderTest> {
+        ModelUnderTest::open_for(path, change, &SplitName::ALL, opener)
+    }
+
+    /// The same for who asks episodes of the `needed` splits alone: somebody else's network need not see the images of the others.
+    pub fn open_for(
+        path: &Path,
+        change: impl FnOnce(Config) -> Result<Config>,
+        needed: &[SplitName],
+        opener: &Opener<'_>,
+    ) -> Result<ModelUnderTest> {
         match is_model_file(path) {
-            true => ModelUnderTest::of_file(path, change, opener),
-            false => ModelUnderTest::of_run(path, change, opener),
+            true => ModelUnderTest::of_file(path, change, needed, opener),
+            false => ModelUnderTest::of_run(path, change, needed, opener),
         }
     }
 
@@ -73,13 +83,14 @@ impl ModelUnderTest {
     }
 
     /// The shape of the test episodes.
-    pub fn test_spec(&self) -> EpisodeSpec {
+    pub(crate) fn test_spec(&self) -> EpisodeSpec {
         self.listed.as_ref().map_or_else(|| test_spec(&self.config), |list| list.spec().clone())
     }
 
     fn of_run(
         folder: &Path,
         change: impl FnOnce(Config) -> Result<Config>,
+        needed: &[SplitName],
         opener: &Opener<'_>,
     ) -> Result<ModelUnderTest> {
         let folder = RunFolder::open(folder)?;
@@ -87,7 +98,7 @@ impl ModelUnderTest {
         let (position, state) = checkpoint::load(&path)?;
         let trained = phase_at(&folder.config()?, position.phase)?.config;
         let config = change(trained.clone())?;
-        let data = RunData::open(&config, channels(&config), opener)?;
+        let data = RunData::open_for(&config, channels(&config), needed, opener)?;
         // Other data may be asked for by a setting; other data under the same name are a mistake.
         if config.data.names_the_same(&trained.data) && position.data != data.hash {
             let why = format!(
@@ -108,6 +119,7 @@ impl ModelUnderTest {
     fn of_file(
         path: &Path,
         change: impl FnOnce(Config) -> Result<Config>,
+        needed: &[SplitName],
         opener: &Opener<'_>,
     ) -> Result<ModelUnderTest> {
         let name = path.display().to_string();
@@ -119,7 +131,7 @@ impl ModelUnderTest {
         }
         let model = Model::open_on(&name, device(&config)?)?;
         let added = model.foreign().is_some();
-        let data = RunData::open(&config, channels(&config), opener)?;
+        let data = RunData::open_for(&config, channels(&config), needed, opener)?;
         let notice = model.notice();
         if added {
             return Ok(ModelUnderTest {

@@ -17,9 +17,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use table::Table;
 
-/// Images that are in memory at the same time.
-const BATCH: usize = 64;
-
 /// What to embed, and where to.
 pub struct EmbedJob<'a> {
     /// The model.
@@ -67,7 +64,7 @@ impl EmbedJob<'_> {
         let mut table = Table::create(self.out, paths.iter().map(|(path, _)| path.as_path()))?;
         let mut done = EmbedDone::default();
         progress.begin("embedding", paths.len() as u64);
-        let result = paths.chunks(BATCH).try_for_each(|batch| {
+        let result = paths.chunks(self.model.images_at_a_time()).try_for_each(|batch| {
             if stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
             }

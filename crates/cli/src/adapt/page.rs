@@ -1,19 +1,45 @@
 //! A task as one page: its classes with the examples as the network sees them, and how far its answers can be trusted.
 
-use siskin_adapt::{EMBEDDED, Rules, Support, TaskClassifier};
+use siskin_adapt::{EMBEDDED, LabelledImages, Rules, TaskClassifier};
 use siskin_data::shell::quoted;
-use siskin_train::plot::{Block, EpisodePlot, PlotClass, Report, Section, Thumbnail};
+use siskin_train::plot::{EpisodePlot, PlotClass, Report, ReportBlock, Section, Thumbnail};
 use std::path::Path;
 
-/// Writes the page of `task`, which lies at `file`. `support`: the examples with their images; `side`: of these images.
+/// The images that can be shown: a task keeps numbers, no photos.
+pub(super) struct Photos<'a> {
+    /// Examples, and the side of their images.
+    of: Option<(&'a LabelledImages, u32)>,
+    /// What is said of them.
+    caption: &'static str,
+}
+
+impl<'a> Photos<'a> {
+    /// All examples of a new task; none of vectors.
+    pub(super) fn of(of: Option<(&'a LabelledImages, u32)>) -> Photos<'a> {
+        Photos { of, caption: "The examples as the network sees them." }
+    }
+
+    /// Those that were added to a task.
+    pub(super) fn added(of: Option<(&'a LabelledImages, u32)>) -> Photos<'a> {
+        let caption = match of {
+            Some(_) => {
+                "The examples that were added, as the network sees them. Of those before there are no images here: a task keeps numbers, no photos."
+            }
+            None => "A task keeps numbers, no photos: where it was changed, its page has none.",
+        };
+        Photos { of, caption }
+    }
+}
+
+/// Writes the page of `task`, which lies at `file`.
 pub(super) fn write(
     page: &Path,
     file: &Path,
     task: &TaskClassifier,
-    support: Option<(&Support, u32)>,
+    photos: Photos<'_>,
 ) -> anyhow::Result<()> {
-    let mut sections = vec![in_short(task), classes(task, support)?];
-    sections.push(Section { heading: "Next".into(), blocks: vec![Block::Code(next(file, task))] });
+    let mut sections = vec![in_short(task), classes(task, photos)?];
+    sections.push(Section { heading: "Next".into(), blocks: vec![ReportBlock::Code(next(file, task))] });
     let subtitle = match task.model() {
         Some(model) => format!("{} classes by the model {}", task.classes().len(), model.name),
         None => format!("{} classes of vectors of {} numbers", task.classes().len(), task.width()),
@@ -48,20 +74,20 @@ fn in_short(task: &TaskClassifier) -> Section {
         let what = "left-out examples were recognised by the others".into();
         figures.push((format!("{} of {}", left_out.right, left_out.of), what));
     }
-    let mut blocks = vec![Block::Figures(figures), Block::Text(known.sentence())];
+    let mut blocks = vec![ReportBlock::Figures(figures), ReportBlock::Text(known.sentence())];
     if let Ok(found) = task.thresholds(&Rules::default()) {
         let notes = found.notes().iter().map(String::as_str).chain(found.expectation());
-        blocks.extend(notes.map(|note| Block::Text(note.into())));
+        blocks.extend(notes.map(|note| ReportBlock::Text(note.into())));
     }
     Section { heading: "In short".into(), blocks }
 }
 
-fn classes(task: &TaskClassifier, support: Option<(&Support, u32)>) -> anyhow::Result<Section> {
+fn classes(task: &TaskClassifier, photos: Photos<'_>) -> anyhow::Result<Section> {
     let count = |c: usize| task.labels().iter().filter(|&&label| label == c).count();
     let rows = task.classes().iter().enumerate().map(|(c, name)| vec![name.clone(), count(c).to_string()]);
     let head = ["class", "examples"].map(String::from).to_vec();
-    let mut blocks = vec![Block::Table { head, rows: rows.collect() }];
-    if let Some((support, side)) = support {
+    let mut blocks = vec![ReportBlock::Table { head, rows: rows.collect() }];
+    if let Some((support, side)) = photos.of {
         let of = |c: usize| {
             let images = support.examples().iter().filter(|e| e.class == c).map(|e| {
                 let image = e.view.picture(side);
@@ -71,8 +97,9 @@ fn classes(task: &TaskClassifier, support: Option<(&Support, u32)>) -> anyhow::R
         };
         let classes = (0..support.classes().len()).map(of).collect();
         let plot = EpisodePlot { classes, queries: Vec::new() };
-        let caption = "The examples as the network sees them.".into();
-        blocks.push(Block::Charts { svgs: plot.classes()?, caption });
+        blocks.push(ReportBlock::Charts { svgs: plot.classes()?, caption: photos.caption.into() });
+    } else if task.model().is_some() {
+        blocks.push(ReportBlock::Text(photos.caption.into()));
     }
     Ok(Section { heading: "Classes".into(), blocks })
 }

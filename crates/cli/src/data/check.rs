@@ -72,7 +72,7 @@ pub(super) fn print_summary(report: &Report) {
 fn print_problems(report: &Report) {
     if !report.ignored.is_empty() {
         say!("Not taken for images: {} files", report.ignored.len());
-        report.ignored.iter().take(MAX_IGNORED).for_each(|path| say!("  {path}"));
+        report.ignored.iter().take(MAX_IGNORED).for_each(|path| say!("  {}", crate::out::name(path)));
         if report.ignored.len() > MAX_IGNORED {
             say!("  and {} more", report.ignored.len() - MAX_IGNORED);
         }

@@ -49,6 +49,9 @@ pub(super) struct WishArgs {
     /// Standard deviation of red, green and blue, in place of the preset's
     #[arg(long, value_name = "R,G,B")]
     std: Option<String>,
+    /// The network takes blue first, then green and red (mean and standard deviation are still said of red, green, blue)
+    #[arg(long)]
+    bgr: bool,
     /// How a photo becomes a square, in place of the preset's way
     #[arg(long, value_enum)]
     resize: Option<ResizeName>,
@@ -97,6 +100,7 @@ impl WishArgs {
             size: self.size,
             mean: self.mean.as_deref().map(three).transpose()?,
             std: self.std.as_deref().map(three).transpose()?,
+            bgr: self.bgr,
             squash: self.resize.map(|resize| resize == ResizeName::Squash),
             pool: self.pool.map(|pool| match pool {
                 PoolName::First => Pool::First,

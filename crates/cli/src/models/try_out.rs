@@ -14,7 +14,7 @@ const SHOWN: usize = 12;
 /// Arguments of `siskin model try`.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
-  siskin model try lite0 photos               a folder with one folder of images a class
+  siskin model try lite0 photos               a folder with one folder of images per class
   siskin model try lite0 photos --presets     the same with the preprocessing of every preset beside")]
 pub(super) struct Args {
     /// The name it was added under
@@ -121,7 +121,7 @@ fn verdict(names: &[String], features: &Features) -> String {
     folders.sort();
     folders.dedup();
     if folders.len() < 2 {
-        return "Give a folder with one folder of images a class to see how many neighbours are of the same class.".into();
+        return "Give a folder with one folder of images per class to see how many neighbours are of the same class.".into();
     }
     let hits =
         nearest.iter().enumerate().filter(|(i, near)| near.is_some_and(|(j, _)| folder(*i) == folder(j)));

@@ -1,6 +1,7 @@
 //! Answers of a classifier that `siskin fit` wrote.
 
 use super::{Args, Counts, printer, vectors};
+use crate::compute::in_pool;
 use anyhow::Context;
 use siskin_adapt::{Features, Rules, VectorClassifier, VectorRules};
 
@@ -20,7 +21,7 @@ pub(super) fn answer(args: &Args, classifier: &VectorClassifier) -> anyhow::Resu
     let class_prior = args.class_prior.as_deref().map(|text| shares(text, names.len())).transpose()?;
     let rules = VectorRules { level: args.level, by_class: args.by_class, class_prior };
     let mut printer = printer(args, &names);
-    let respond = |rows: &Features| classifier.answer(rows, &rules);
+    let respond = |rows: &Features| in_pool(|| classifier.answer(rows, &rules));
     let counts =
         vectors::answer(args, (classifier.width(), BATCH), &respond, &mut |rows| printer.batch(&rows))?;
     printer.end()?;

@@ -1,6 +1,7 @@
 //! Answers of a task whose images have label sets.
 
 use super::{Args, BATCH, Counts, Format, images, vectors};
+use crate::compute::in_pool;
 use crate::model::tell_notice;
 use siskin_adapt::{Inputs, Intake, LabelSetTask, Rules, SetAnswer, View};
 use std::io::{BufRead, Write};
@@ -17,7 +18,7 @@ pub(crate) fn answer(args: &Args, task: &LabelSetTask) -> anyhow::Result<Counts>
         && args.min_probability == usual.min_probability;
     anyhow::ensure!(
         untouched && args.explain.is_none(),
-        "This task has label sets: --level, --abstain, --min-probability and --explain are for tasks of one class an image."
+        "This task has label sets: --level, --abstain, --min-probability and --explain are for tasks with one class per image."
     );
     let mut out = std::io::stdout().lock();
     if args.format == Format::Csv {
@@ -31,7 +32,12 @@ pub(crate) fn answer(args: &Args, task: &LabelSetTask) -> anyhow::Result<Counts>
         Ok(out.flush()?)
     };
     if task.takes_vectors() {
-        return vectors::answer(args, (task.width(), BATCH), &|rows| task.answer(rows), &mut print);
+        return vectors::answer(
+            args,
+            (task.width(), BATCH),
+            &|rows| in_pool(|| task.answer(rows)),
+            &mut print,
+        );
     }
     let model = task.open_model(args.model.as_deref(), args.device.choice())?;
     tell_notice(model.notice());

@@ -11,8 +11,10 @@ use crate::compute::DeviceArg;
 use clap::ValueEnum;
 use printer::Printer;
 use siskin_adapt::{Features, LabelSetTask, Rules, TaskClassifier, Thresholds, VectorClassifier};
+use siskin_data::shell::quoted;
+use siskin_data::source::listing::is_image;
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Images or vectors answered at a time: bounds the memory.
 const BATCH: usize = 64;
@@ -52,7 +54,7 @@ pub(crate) struct Args {
     /// Say "none of these" where the most probable class has less than this
     #[arg(long, value_name = "P", default_value_t = Rules::default().min_probability)]
     min_probability: f64,
-    /// Show this many nearest examples with their kernel values
+    /// Show this many nearest examples with their kernel values, and in the table entropy and latent variance
     #[arg(long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "3")]
     explain: Option<usize>,
     /// Make `possible` hold the true class at its rate for the rows of each class (classifiers of `siskin fit`)
@@ -71,7 +73,7 @@ pub(crate) struct Args {
 enum Format {
     /// For people.
     Table,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
     /// Comma-separated values with a header.
     Csv,
@@ -79,6 +81,7 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    check_task(&args.task, &args.inputs, "predict")?;
     if let Some(classifier) = VectorClassifier::load(&args.task)? {
         return outcome(fitted::answer(&args, &classifier));
     }
@@ -109,11 +112,38 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     outcome(counts)
 }
 
+/// Says what is mistaken for a task: the folder that one was made of, or an image that stands before the task.
+pub(crate) fn check_task(task: &Path, inputs: &[PathBuf], command: &str) -> anyhow::Result<()> {
+    let is_task = |path: &Path| path.extension().is_some_and(|ending| ending == "task") && path.is_file();
+    if is_task(task) {
+        return Ok(());
+    }
+    let words = |inputs: &[&PathBuf]| inputs.iter().map(quoted).collect::<Vec<_>>().join(" ");
+    let mut beside = task.components().as_path().as_os_str().to_owned();
+    beside.push(".task");
+    if !task.is_file() && is_task(Path::new(&beside)) {
+        let rest = words(&inputs.iter().collect::<Vec<_>>());
+        anyhow::bail!(
+            "{} is no task file; its task is {1}: siskin {command} {1} {rest}",
+            task.display(),
+            quoted(&beside)
+        );
+    }
+    let Some(meant) = inputs.iter().find(|path| is_task(path)) else { return Ok(()) };
+    // A classifier of `siskin fit` may have any name.
+    if !task.is_file() || is_image(&task.display().to_string()) {
+        let given = task.to_owned();
+        let rest: Vec<&PathBuf> = [&given].into_iter().chain(inputs).filter(|path| *path != meant).collect();
+        anyhow::bail!("The task comes first: siskin {command} {} {}", quoted(meant), words(&rest));
+    }
+    Ok(())
+}
+
 /// What prints the rows of classes with these names.
 fn printer(args: &Args, classes: &[String]) -> Box<dyn Printer> {
     let out = BufWriter::new(std::io::stdout().lock());
     match args.format {
-        Format::Table => Box::new(table::Table::new(out, args.level)),
+        Format::Table => Box::new(table::Table::new(out, args.level, args.explain.is_some())),
         Format::Jsonl => Box::new(printer::JsonLines(out)),
         Format::Csv => Box::new(printer::Csv::new(out, classes, args.explain.is_some())),
     }

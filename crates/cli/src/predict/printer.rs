@@ -14,7 +14,7 @@ pub(super) trait Printer {
     fn end(&mut self) -> anyhow::Result<()>;
 }
 
-/// One JSON object a line.
+/// One JSON object per line.
 pub(super) struct JsonLines<'a>(pub Out<'a>);
 
 impl Printer for JsonLines<'_> {

@@ -2,7 +2,7 @@
 
 use super::printer::{Printer, Row};
 use super::{Out, shortened};
-use crate::out::Visible;
+use crate::out::{Visible, name};
 use siskin_adapt::{NamedAnswer, Neighbour, percent};
 use std::io::Write;
 
@@ -15,18 +15,20 @@ const SHOWN: usize = 5;
 pub(super) struct Table<'a> {
     out: Visible<Out<'a>>,
     level: f64,
+    /// Whether entropy and latent variance are shown.
+    explain: bool,
     widths: Option<[usize; 3]>,
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn new(out: Out<'a>, level: f64) -> Table<'a> {
-        Table { out: Visible(out), level, widths: None }
+    pub(super) fn new(out: Out<'a>, level: f64, explain: bool) -> Table<'a> {
+        Table { out: Visible(out), level, explain, widths: None }
     }
 
     fn begin(&mut self, rows: &[Row]) -> std::io::Result<[usize; 3]> {
         let possible = format!("possible ({} %)", percent(self.level));
-        let widest = |name: &str, of: &dyn Fn(&Row) -> usize| {
-            rows.iter().map(of).max().unwrap_or(0).clamp(name.chars().count(), WIDEST)
+        let widest = |title: &str, of: &dyn Fn(&Row) -> usize| {
+            rows.iter().map(of).max().unwrap_or(0).clamp(title.chars().count(), WIDEST)
         };
         let of_row = |f: fn(&NamedAnswer) -> usize| move |(_, row): &Row| row.as_ref().map_or(0, f);
         let widths = [
@@ -35,10 +37,12 @@ impl<'a> Table<'a> {
             widest(&possible, &of_row(|row| row.set.join(", ").chars().count())),
         ];
         let [w0, w1, w2] = widths;
+        let more =
+            if self.explain { format!("{:>7}  {:>8}  ", "entropy", "variance") } else { String::new() };
         writeln!(
             self.out,
-            "{:w0$}  {:w1$}  {:>6}  {possible:w2$}  {:>7}  {:>8}  probabilities",
-            "image", "answer", "sure", "entropy", "variance"
+            "{:w0$}  {:w1$}  {:>6}  {possible:w2$}  {more}probabilities",
+            "image", "answer", "sure"
         )?;
         Ok(widths)
     }
@@ -52,7 +56,7 @@ impl Printer for Table<'_> {
         };
         self.widths = Some([w0, w1, w2]);
         for (path, row) in rows {
-            let path = shortened(path, w0);
+            let path = name(&shortened(path, w0)).into_owned();
             let row = match row {
                 Ok(row) => row,
                 Err(error) => {
@@ -61,18 +65,20 @@ impl Printer for Table<'_> {
                 }
             };
             let set = row.set.join(", ");
+            let more = match self.explain {
+                true => format!("{:>7.3}  {:>8.3}  ", row.entropy, row.latent_variance),
+                false => String::new(),
+            };
             writeln!(
                 self.out,
-                "{path:w0$}  {:w1$}  {:>6}  {:w2$}  {:>7.3}  {:>8.3}  {}",
+                "{path:w0$}  {:w1$}  {:>6}  {:w2$}  {more}{}",
                 answer(row),
                 row.probability.map_or("-".into(), |p| format!("{:.1}%", 100.0 * p)),
                 if row.none_of_these { "-".into() } else { clipped(&set, w2) },
-                row.entropy,
-                row.latent_variance,
                 probabilities(row)
             )?;
             for Neighbour { example, class, kernel, .. } in &row.nearest {
-                writeln!(self.out, "{:w0$}    kernel {kernel:.3}  {class}  {example}", "")?;
+                writeln!(self.out, "{:w0$}    kernel {kernel:.3}  {}  {}", "", name(class), name(example))?;
             }
         }
         Ok(self.out.flush()?)

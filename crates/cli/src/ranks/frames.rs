@@ -37,9 +37,43 @@ pub(super) fn read(from: &mut impl Read) -> Result<(Kind, Vec<u8>)> {
     }
 }
 
+/// The rank and how many there are, as a relay says it first of all. Signals may come before, while MPI begins: `signal` is called
+/// with each.
+pub(super) fn place(from: &mut impl Read, mut signal: impl FnMut(u8)) -> Result<(usize, usize)> {
+    loop {
+        match read(from)? {
+            (Kind::Place, place) if place.len() == 16 => {
+                let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, byte| n << 8 | usize::from(*byte));
+                return Ok((number(&place[..8]), number(&place[8..])));
+            }
+            (Kind::Signal, number) => number.iter().for_each(|number| signal(*number)),
+            _ => return Err(ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// The bytes of a frame of kind [`Kind::Place`].
+pub(super) fn place_bytes(rank: usize, size: usize) -> Vec<u8> {
+    [rank as u64, size as u64].map(u64::to_le_bytes).concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signal_may_come_before_the_place() {
+        let mut line = Vec::new();
+        write(&mut line, Kind::Signal, &[15]).unwrap();
+        write(&mut line, Kind::Place, &place_bytes(2, 700)).unwrap();
+        let mut heard = Vec::new();
+        assert_eq!(place(&mut &line[..], |signal| heard.push(signal)).unwrap(), (2, 700));
+        assert_eq!(heard, [15]);
+        let mut line = Vec::new();
+        write(&mut line, Kind::Part, &place_bytes(2, 700)).unwrap();
+        assert_eq!(place(&mut &line[..], |_| {}).unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(place(&mut &line[..3], |_| {}).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
 
     #[test]
     fn frames_are_read_as_written_and_half_ones_are_errors() {

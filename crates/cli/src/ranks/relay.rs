@@ -36,16 +36,17 @@ pub(super) fn run() -> Result<ExitCode> {
     };
     let world = universe.world();
     let rank = world.rank();
-    let place = [rank as u64, world.size() as u64].map(u64::to_le_bytes).concat();
-    let mut said = frames::write(&mut *locked(&to), Kind::Place, &place);
-    while said.is_ok()
+    let place = frames::place_bytes(rank as usize, world.size() as usize);
+    let mut sent = frames::write(&mut *locked(&to), Kind::Place, &place);
+    while sent.is_ok()
         && let Ok((_, part)) = frames::read(&mut from)
     {
-        said = answer(&to, gather(&world, &part));
+        sent = answer(&to, gather(&world, &part));
     }
     let code = ended(&mut worker, rank)?;
-    // A rank that fails does not come to the next meeting: the others must not wait for it. `mpirun` ends them.
-    if code != 0 && code <= 128 {
+    // A rank that fails or was stopped does not come to the next meeting, nor may it wait for the others in MPI's end: they may be
+    // in that meeting. `mpirun` ends them. Where all stop together, the first one has saved by now.
+    if code != 0 {
         if rank > 0 && crate::stop::check().is_err() {
             std::thread::sleep(STAY);
         }

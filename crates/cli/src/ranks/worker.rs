@@ -3,7 +3,7 @@
 use super::frames::{self, Kind};
 use siskin_train::team::{Team, join};
 use siskin_train::{Error, Result};
-use std::io::{ErrorKind, stdin};
+use std::io::stdin;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -14,8 +14,12 @@ use std::time::{Duration, Instant};
 
 /// What a relay calls the program where it is the worker.
 pub(super) const NAME: &str = "siskin-worker";
-/// How long a rank that was told to end waits for the others: less than `mpirun` gives their relays.
-const GRACE: Duration = Duration::from_millis(200);
+/// How long a rank that was told to end waits for the others until it says so: less than `mpirun` gives their relays when one of them
+/// has died, after which nobody hears.
+const SAYS_SO: Duration = Duration::from_millis(200);
+/// How long it waits in all: an episode of the others, and less than schedulers give that kill every process of a job (Slurm: 30 s).
+/// Where `mpirun` kills the relay before, that ends the wait.
+const GRACE: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Bytes of all ranks, or why there are none.
@@ -48,13 +52,7 @@ pub(super) fn run(work: impl FnOnce() -> u8) -> std::io::Result<ExitCode> {
     crate::stop::only_passed_on();
     let to = UnixStream::from(stdin().as_fd().try_clone_to_owned()?);
     let mut from = to.try_clone()?;
-    let (rank, size) = match frames::read(&mut from)? {
-        (Kind::Place, place) if place.len() == 16 => {
-            let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, byte| n << 8 | usize::from(*byte));
-            (number(&place[..8]), number(&place[8..]))
-        }
-        _ => return Err(ErrorKind::InvalidData.into()),
-    };
+    let (rank, size) = frames::place(&mut from, crate::stop::came)?;
     let (answer, answers) = channel();
     let team = Arc::new(Ranks { rank, size, line: Mutex::new((to, answers)), traffic: Mutex::default() });
     let listen = move || listen(from, rank, size, &answer);
@@ -89,7 +87,7 @@ fn listen(mut from: UnixStream, rank: usize, size: usize, answer: &Sender<Gather
         }
     }
     // The relay was killed. The first rank saves where it can; another one has nothing to save.
-    if !(rank == 0 && crate::stop::request()) {
+    if !(crate::stop::nobody_passes_on() && rank == 0) {
         if rank == 0 {
             tell!("error: {}", Error::RankLost);
         }
@@ -122,15 +120,22 @@ impl Ranks {
     fn exchange(&self, own: &[u8], stop: &AtomicBool) -> Result<Vec<Vec<u8>>> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         frames::write(&mut line.0, Kind::Part, own).map_err(|_| Error::RankLost)?;
-        let mut stopping_since: Option<Instant> = None;
+        let (mut stopping_since, mut said): (Option<Instant>, bool) = (None, false);
         loop {
             match line.1.recv_timeout(PAUSE) {
                 Ok(all) => return all.map_err(|why| Error::Rank { rank: self.rank, why }),
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::RankLost),
                 Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    if stopping_since.get_or_insert_with(Instant::now).elapsed() > GRACE {
+                    let waited = stopping_since.get_or_insert_with(Instant::now).elapsed();
+                    if waited > GRACE {
                         return Err(Error::RankLost);
+                    }
+                    if waited > SAYS_SO && !std::mem::replace(&mut said, true) {
+                        tell!(
+                            "The job is told to end; this rank waits for others. If one of them has died, what was done before this step \
+                             is saved as soon as that shows."
+                        );
                     }
                 }
             }

@@ -47,16 +47,21 @@ fn all(
 ) -> anyhow::Result<usize> {
     let mut queue: VecDeque<(&SweepRun, u32)> = waiting.iter().map(|run| (*run, 0)).collect();
     let (mut workers, mut failed, mut signalled): (Vec<Worker<'_>>, usize, bool) = (Vec::new(), 0, false);
-    while !(workers.is_empty() && (queue.is_empty() || stop.load(Ordering::Relaxed))) {
-        let stopping = stop.load(Ordering::Relaxed);
+    let mut broken = None;
+    while !(workers.is_empty() && (queue.is_empty() || broken.is_some() || stop.load(Ordering::Relaxed))) {
+        let stopping = broken.is_some() || stop.load(Ordering::Relaxed);
         if stopping && !signalled {
             signalled = true;
             // One signal each: a second one would end them before they have saved.
             workers.iter_mut().for_each(|worker| system::stop(&mut worker.child));
         }
-        while !stopping && workers.len() < parallel {
+        while !stopping && broken.is_none() && workers.len() < parallel {
             let Some((run, retries)) = queue.pop_front() else { break };
-            workers.push(Worker { run, child: begin(sweep, run, words)?, retries });
+            match begin(sweep, run, words) {
+                Ok(child) => workers.push(Worker { run, child, retries }),
+                // Those at work save and stop before anybody is told: nobody would look after them.
+                Err(why) => broken = Some(why),
+            }
         }
         std::thread::sleep(PAUSE);
         for at in (0..workers.len()).rev() {
@@ -80,7 +85,7 @@ fn all(
             failed += usize::from(!status.success() && !stopping);
         }
     }
-    Ok(failed)
+    broken.map_or(Ok(failed), Err)
 }
 
 /// Starts the process of a run. A process group of its own keeps a Ctrl-C on the terminal from it: we pass it on once.

@@ -9,7 +9,7 @@ pub(super) fn afterwards(sweep: &Sweep) {
     say!("Progress: siskin sweep status {folder}. Afterwards: siskin sweep collect {folder}");
 }
 
-/// One line a run.
+/// One line per run.
 pub(super) fn status(sweep: &Sweep) -> anyhow::Result<()> {
     let (mut finished, mut failed, mut retries) = (0, 0, 0);
     let widest = sweep.runs.iter().map(|run| run.name.len()).max().unwrap_or(0);

@@ -60,7 +60,7 @@ impl From<Part> for SplitName {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let run = args.model.open()?;
+    let run = args.model.open(&[args.classes.into()])?;
     let model = args.model.device().open(&args.model.path.display().to_string())?;
     let bench = Bench { run: &run, model: &model, split: args.classes.into() };
     say!("{:14} {}", "tasks", Tally::HEADER);

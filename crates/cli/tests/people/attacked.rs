@@ -160,7 +160,8 @@ fn the_folder_of_tasks_is_private_and_for_one_server() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    std::fs::create_dir(at.join("state")).unwrap();
+    // The server makes the folder, also that above it.
+    drop(Server::start(&[], at));
     // What was left behind, and what only looks like a task: a pipe would be waited for for ever.
     std::fs::write(at.join("state/.1-1.siskin-writing"), b"half a task").unwrap();
     let pipe = std::process::Command::new("mkfifo").arg(at.join("state/0000000000000001.task")).status();

@@ -73,6 +73,67 @@ fn small_files_with_many_pixels_do_not_bring_the_server_down() {
     assert_eq!((status, &answer["predictions"][0]["label"]), (200, &"ring".into()), "{answer}");
 }
 
+/// Parts that are larger than their image: a frame of 16300 x 16300 on a screen of 10 x 10, a key frame on a canvas of 4 x 4, a tag of
+/// 60 million values.
+fn overhanging() -> Vec<Vec<u8>> {
+    let gif =
+        b"GIF89a\x0a\0\x0a\0\x80\0\0\xff\xff\xff\0\0\0,\0\0\0\0\xac\x3f\xac\x3f\0\x02\x02\x44\x01\0\x3b"
+            .to_vec();
+    let chunk = |kind: &[u8], content: &[u8]| [kind, &(content.len() as u32).to_le_bytes(), content].concat();
+    let frame = [&b"\x10\xc0\x03\x9d\x01\x2a\xff\x3f\xff\x3f"[..], &[0; 10_000]].concat();
+    let chunks =
+        [b"WEBP".to_vec(), chunk(b"VP8X", &[0, 0, 0, 0, 3, 0, 0, 3, 0, 0]), chunk(b"VP8 ", &frame)].concat();
+    let mut tiff = b"II*\0\x08\0\0\0\x09\0".to_vec();
+    let values = 60_000_000;
+    for (tag, kind, count, value) in [
+        (256u16, 4u16, 1u32, 4u32),
+        (257, 4, 1, 4),
+        (258, 3, 1, 8),
+        (259, 3, 1, 1),
+        (262, 3, 1, 1),
+        (273, 4, values, 8),
+        (277, 3, 1, 1),
+        (278, 4, 1, 4),
+        (279, 4, values, 8),
+    ] {
+        tiff.extend(tag.to_le_bytes());
+        tiff.extend(kind.to_le_bytes());
+        tiff.extend(count.to_le_bytes());
+        tiff.extend(value.to_le_bytes());
+    }
+    tiff.extend([0; 100]);
+    vec![gif, chunk(b"RIFF", &chunks), tiff]
+}
+
+#[test]
+fn parts_larger_than_their_image_do_not_bring_the_server_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let serve = ["serve", "--port", "0", "--state", "state", "--work-timeout", "600"];
+    let server = Server::of(bounded(MEMORY, &serve, folder.path()));
+    let (status, task) = server.json("POST", "/v1/tasks", FORM, &form());
+    assert_eq!(status, 201, "{task}");
+    let predict = format!("/v1/tasks/{}/predict", task["id"].as_str().unwrap());
+    for image in overhanging() {
+        let body = many(&[image.as_slice(); 3]);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let (server, predict, body) = (&server, &predict, &body);
+                scope.spawn(move || {
+                    let (status, answer) = server.json("POST", predict, FORM, body);
+                    assert!(status == 200 || status == 413, "{status}: {answer}");
+                    let refused =
+                        |rows: &Vec<serde_json::Value>| rows.iter().all(|row| row["error"].is_string());
+                    assert!(
+                        answer["predictions"].as_array().is_some_and(refused) || status == 413,
+                        "{answer}"
+                    );
+                });
+            }
+        });
+    }
+    assert_eq!(server.ask("GET", "/health", "", b"").0, 200);
+}
+
 #[test]
 fn a_folder_of_such_files_is_adapted_to_and_predicted() {
     let folder = tempfile::tempdir().unwrap();
@@ -176,4 +237,38 @@ fn an_image_beyond_the_bound_is_an_error_of_its_own() {
     let output = bounded(MEMORY, &["adapt", "x"], at).output().unwrap();
     let says = text(&output.stderr);
     assert!(!output.status.success() && says.contains("170000 x 400 pixels; at most 67108864"), "{says}");
+}
+
+/// What somebody else may have put where the program writes: it is neither waited for nor written through.
+#[test]
+fn pipes_and_links_in_our_places_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["x/a", "x/b", "out", "piped", "linked"] {
+        std::fs::create_dir_all(at(name)).unwrap();
+    }
+    for (class, turn) in [("a", 0), ("b", 1)] {
+        for i in 0..3 {
+            std::fs::write(at(&format!("x/{class}/{i}.pgm")), drawing(turn, i)).unwrap();
+        }
+    }
+    for name in ["out/.1-1.siskin-writing", "piped/.1-1.siskin-writing"] {
+        assert!(std::process::Command::new("mkfifo").arg(at(name)).status().unwrap().success());
+    }
+    let output = bounded(MEMORY, &["adapt", "x", "--out", "out/x.task"], folder.path()).output().unwrap();
+    assert!(output.status.success() && at("out/x.task").exists(), "{}", text(&output.stderr));
+    let server = Server::of(bounded(MEMORY, &["serve", "--port", "0", "--state", "piped"], folder.path()));
+    assert_eq!(server.ask("GET", "/health", "", b"").0, 200);
+    std::fs::write(at("victim"), "precious words").unwrap();
+    std::os::unix::fs::symlink(at("victim"), at("linked/.siskin-lock")).unwrap();
+    let output =
+        bounded(MEMORY, &["serve", "--port", "0", "--state", "linked"], folder.path()).output().unwrap();
+    let says = text(&output.stderr);
+    assert!(!output.status.success() && says.contains(".siskin-lock: it is a link"), "{says}");
+    assert_eq!(std::fs::read_to_string(at("victim")).unwrap(), "precious words");
+    // A name with a line end makes no line of its own.
+    std::os::unix::fs::symlink("nobody", at("x/a/\nerror: forged line.png")).unwrap();
+    let output = bounded(MEMORY, &["adapt", "x", "--out", "y.task"], folder.path()).output().unwrap();
+    let says = text(&output.stderr) + &text(&output.stdout);
+    assert!(says.contains("forged") && !says.lines().any(|line| line.starts_with("error: forged")), "{says}");
 }

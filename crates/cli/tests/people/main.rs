@@ -1,6 +1,7 @@
 //! `siskin adapt`, `predict` and `serve` as a person or a program meets them, with the embedded model.
 
 mod attacked;
+mod changes;
 mod drawings;
 mod folders;
 mod hostile;

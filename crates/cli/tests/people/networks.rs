@@ -6,7 +6,7 @@ use siskin_adapt::foreign::tiny;
 use std::path::Path;
 
 /// `photos/<class>/<n>.ppm`: colours and stripes, and one more of each as `new/<class>.ppm`.
-fn photos(at: &Path) {
+pub(crate) fn photos(at: &Path) {
     for (class, colour) in [("grass", [60, 160, 40]), ("sky", [90, 140, 230]), ("sand", [220, 190, 120])] {
         let photo = |n: i32| {
             let pixel = |i: i32| {
@@ -22,7 +22,7 @@ fn photos(at: &Path) {
     }
 }
 
-fn refused(args: &[&str], at: &Path) -> String {
+pub(crate) fn refused(args: &[&str], at: &Path) -> String {
     let output = run(args, at);
     assert!(!output.status.success() && output.stdout.is_empty(), "{args:?}: {}", text(&output.stdout));
     let stdout = text(&output.stderr);
@@ -122,6 +122,13 @@ fn files_that_are_no_networks_get_one_sentence() {
     assert!(ok(&["model", "list"], at).contains("none yet"));
     std::fs::write(at.join("good.onnx"), good_bytes).unwrap();
     assert!(refused(&["model", "add", "good.onnx", "--name", "../up"], at).contains("a name has"));
+    // The name is looked at before the file is.
+    assert!(refused(&["model", "add", "none.onnx", "--name", "../up"], at).contains("a name has"));
+    let bytes = ["model", "add", "good.onnx", "--name", "n", "--mean", "127,127,127"];
+    assert!(refused(&bytes, at).contains("divide mean and standard deviation by 255"));
+    for command in [&["try", "mini-imagenet-conv4", "."][..], &["show", "mini-imagenet-conv4"]] {
+        assert!(refused(&[&["model"], command].concat(), at).contains("inside the program"));
+    }
     assert!(
         refused(&["model", "add", "good.onnx", "--name", "n", "--mean", "1,2"], at).contains("three numbers")
     );

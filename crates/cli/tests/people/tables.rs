@@ -66,6 +66,34 @@ fn a_table_is_fitted_and_asked() {
     let few = ok(&["fit", "x.npy", "--inducing", "20", "--kernel", "rbf", "--out", "few.gp"], at);
     assert!(few.contains("inducing points") && few.contains("Kernel rbf"), "{few}");
     assert_eq!(rows(&["predict", "few.gp", "new.npy"], at)[2]["label"], "seldom");
+    // The same bytes at any number of threads by inducing points too.
+    let bytes = std::fs::read(at.join("few.gp")).unwrap();
+    let again = ["fit", "x.npy", "--inducing", "20", "--kernel", "rbf", "--out", "few.gp", "--threads", "3"];
+    ok(&again, at);
+    assert!(std::fs::read(at.join("few.gp")).unwrap() == bytes, "other bytes");
+    for flags in [&["--likelihood", "gaussian"][..], &["--inference", "collapsed", "--learn-points", "40"]] {
+        let said = ok(&[&["fit", "x.npy", "--out", "other.gp"], flags].concat(), at);
+        assert!(said.contains("80 rows of 2 numbers"), "{said}");
+        assert_ne!(seldom(&rows(&["predict", "other.gp", "new.npy"], at)), seldom(&plain), "{flags:?}");
+    }
+}
+
+#[test]
+fn a_classifier_of_a_table_says_which_rows_to_label_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    overlapping(at);
+    ok(&["fit", "x.npy"], at);
+    ok(&["fit", "x.npy", "--inducing", "20", "--out", "few.gp"], at);
+    for (classifier, advice) in [("x.gp", "label"), ("few.gp", "this one has inducing points")] {
+        let output = run(&["suggest", classifier, "new.npy", "-n", "2"], at);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let said = text(&output.stdout);
+        assert_eq!(said.lines().count(), 2, "{said}");
+        assert!(said.contains("new.npy[") && said.contains("now: "), "{said}");
+        let told = text(&output.stderr);
+        assert!(told.contains(advice) && told.contains("left out: new.npy[3]"), "{told}");
+    }
 }
 
 #[test]
@@ -104,6 +132,8 @@ fn mistakes_with_tables_are_answered_with_what_to_do() {
         (&["fit", "x.npy", "--kernel", "rbg"][..], "kernel \"rbg\" is not known; there are: auto,"),
         (&["fit", "x.npy", "--ard"], "--kernel"),
         (&["fit", "x.npy", "--ard", "--kernel", "auto"], "need a kernel by its name"),
+        (&["fit", "x.npy", "--likelihood", "probit"], "logistic-softmax"),
+        (&["fit", "x.npy", "--likelihood", "gaussian", "--inducing", "9"], "inducing"),
         (&["fit", "photo.jpg"], "siskin adapt FOLDER"),
         (&["fit", "new.npy"], "neither new_labels.npy nor labels.npy is beside it"),
         (&["fit", "x.npy", "--weights", "new.npy"], "its shape is [4, 2], expected [rows]"),

@@ -1,5 +1,6 @@
 //! A file is either its old or its new content, whatever happens while it is written.
 
+use super::open::open;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{Result, Seek, SeekFrom, Write};
@@ -105,7 +106,8 @@ pub fn sweep(folder: &Path) -> Result<()> {
         // An entry that vanishes meanwhile was swept or placed by its owner.
         let Ok(entry) = entry else { continue };
         if is_draft(&entry.file_name())
-            && let Ok(file) = File::open(entry.path())
+            // What only bears such a name, a pipe or a link, is none of ours.
+            && let Ok(file) = open(&entry.path(), OpenOptions::new().read(true))
             && file.try_lock().is_ok()
         {
             let _ = std::fs::remove_file(entry.path());
@@ -185,6 +187,17 @@ mod tests {
         let mut left = names(folder.path());
         left.sort();
         assert_eq!(left, ["a", "b", "kept.writing"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_only_bears_the_name_of_a_draft_is_neither_waited_for_nor_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |number: u32| folder.path().join(format!(".1-{number}{ENDING}"));
+        assert!(std::process::Command::new("mkfifo").arg(at(1)).status().unwrap().success());
+        std::os::unix::fs::symlink(folder.path().join("a"), at(2)).unwrap();
+        write(&folder.path().join("a"), b"x").unwrap();
+        assert!(at(1).exists() && at(2).is_symlink());
     }
 
     #[test]

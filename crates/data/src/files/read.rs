@@ -1,34 +1,26 @@
 //! Reading files that somebody else named.
 
-use std::fs::File;
+use super::open::open_named;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
+/// Memory that is taken before a file is read, at most: what it says of its length costs nothing (a sparse file has any).
+const AHEAD: u64 = 1 << 20;
+
 /// The bytes of a regular file, at most `most`. Devices and pipes are refused: they may never end, or never begin.
 pub fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
-    // Asked before the file is opened, for opening a pipe waits for its writer, ...
-    regular(&std::fs::metadata(path)?)?;
-    let file = File::open(path)?;
-    // ... and after, for it may be another one now.
-    let metadata = file.metadata()?;
-    regular(&metadata)?;
+    let file = open_named(path)?;
+    let length = file.metadata()?.len();
     let too_large = || {
         let why = format!("it has more than the {most} bytes that such a file may have");
         Error::new(ErrorKind::FileTooLarge, why)
     };
-    if metadata.len() > most {
+    if length > most {
         return Err(too_large());
     }
-    let mut bytes = Vec::with_capacity(metadata.len() as usize);
-    file.take(most + 1).read_to_end(&mut bytes)?;
+    let mut bytes = Vec::with_capacity(length.min(AHEAD) as usize);
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
-}
-
-fn regular(metadata: &std::fs::Metadata) -> Result<()> {
-    match metadata.is_file() {
-        true => Ok(()),
-        false => Err(Error::new(ErrorKind::InvalidInput, "it is no regular file")),
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! What a file holds is told by its content, not its name. EXIF orientation is applied; palettes, 1-bit and 16-bit
 //! images become 8-bit, CMYK becomes RGB; what is transparent shows white. A header that claims more pixels than
-//! [`MAX_PIXELS`] is refused before memory for them is taken.
+//! [`MAX_PIXELS`] is refused before memory for them is taken; so is one whose parts need more than the whole (`parts.rs`).
 
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,13 +10,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use image::metadata::Orientation;
 use image::{ColorType, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 
+use super::parts::largest_part;
 use super::{Image, resize::resize};
 use crate::fault::Fault;
 
 /// Largest number of pixels that is decoded: a square of 8192.
 pub const MAX_PIXELS: u64 = 1 << 26;
-/// Memory a decoder may take for one image.
-const MAX_ALLOC: u64 = 1 << 30;
+/// Memory beside the pixels: profiles, tables and the like. A header that needs more is refused.
+const BESIDE: u64 = 8 << 20;
 
 /// Decodes an image; if its shorter side is longer than `shorter_side`, it is made smaller so that it is not,
 /// the aspect ratio kept.
@@ -24,7 +25,7 @@ pub fn decode(bytes: &[u8], shorter_side: Option<u32>) -> Result<Image, Fault> {
     decode_if(bytes, shorter_side, |_| Ok(())).map(|(image, ())| image)
 }
 
-/// What a header claims of its image.
+/// What a header claims of its image, or of the largest part that the decoder will make of it: a frame may be larger than the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     /// Width in pixels.
@@ -32,7 +33,7 @@ pub struct Claim {
     /// Height in pixels.
     pub height: u32,
     /// Most memory that decoding needs at any moment, in bytes: the image three times over (as decoded, and turned
-    /// or in the decoder's own buffers) and once more with 8 bits.
+    /// or in the decoder's own buffers), once more with 8 bits, and 8 MB for what is no pixel. The decoders get no more.
     pub memory: u64,
 }
 
@@ -138,16 +139,22 @@ impl<'a> Opened<'a> {
         }
         let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(refused)?;
         let format = reader.format().ok_or(Fault::UnknownFormat)?;
+        // Before the decoder sees it: some decoders take memory for parts without asking.
+        let part = largest_part(format, bytes)?;
         let mut limits = Limits::default();
-        limits.max_alloc = Some(MAX_ALLOC);
+        limits.max_alloc = Some(BESIDE);
         reader.limits(limits.clone());
         let decoder = reader.into_decoder().map_err(fault)?;
-        let (width, height) = decoder.dimensions();
-        let pixels = u64::from(width) * u64::from(height);
+        let area = |(width, height): (u32, u32)| u64::from(width) * u64::from(height);
+        let whole = decoder.dimensions();
+        let (width, height) = part.filter(|part| area(*part) > area(whole)).unwrap_or(whole);
+        let pixels = area((width, height));
         if pixels > MAX_PIXELS {
             return Err(Fault::TooManyPixels { width, height, limit: MAX_PIXELS });
         }
-        let claim = Claim { width, height, memory: 3 * decoder.total_bytes() + 4 * pixels };
+        let each = 3 * u64::from(decoder.color_type().bytes_per_pixel()) + 4;
+        let claim = Claim { width, height, memory: each * pixels + BESIDE };
+        limits.max_alloc = Some(claim.memory);
         Ok(Opened { decoder: Box::new(decoder), format, limits, claim })
     }
 
@@ -419,7 +426,7 @@ mod tests {
     #[test]
     fn what_is_not_admitted_is_not_decoded() {
         let png = png(&[7; 30 * 20], 30, 20, ExtendedColorType::L8);
-        assert_eq!(claim(&png), Ok(Claim { width: 30, height: 20, memory: 7 * 600 }));
+        assert_eq!(claim(&png), Ok(Claim { width: 30, height: 20, memory: 7 * 600 + BESIDE }));
         // Half of the pixels are missing, and nobody notices before they are decoded.
         let half = &png[..png.len() / 2];
         assert_eq!(claim(half).map(|c| c.pixels()), Ok(600));

@@ -4,6 +4,7 @@ pub mod augment;
 pub mod decode;
 #[cfg(test)]
 mod golden;
+mod parts;
 pub mod resize;
 pub mod transform;
 

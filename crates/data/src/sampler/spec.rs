@@ -114,8 +114,8 @@ impl EpisodeSpec {
         Ok(())
     }
 
-    /// Images a class must have, to be certain of a place.
-    pub fn needed(&self) -> usize {
+    /// Images that a class must have, to be certain of a place.
+    pub(crate) fn needed(&self) -> usize {
         self.shot.max() + if self.short_classes == ShortClasses::FewerQueries { 1 } else { self.query }
     }
 }

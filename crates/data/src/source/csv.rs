@@ -14,7 +14,7 @@ use crate::{Error, Result};
 const MAX_LIST_BYTES: u64 = 256 << 20;
 
 /// Whether a tree has one of the three lists.
-pub fn found_in(tree: &Tree) -> bool {
+pub(crate) fn found_in(tree: &Tree) -> bool {
     !lists_of(tree).is_empty()
 }
 

@@ -220,7 +220,7 @@ fn name_labels(labels: &[i64], names: Option<Vec<String>>, path: &Path) -> Resul
     Ok((indices, distinct.iter().map(i64::to_string).collect()))
 }
 
-/// The names in `x_classes.txt` or `classes.txt` beside `x.npy`, one a line.
+/// The names in `x_classes.txt` or `classes.txt` beside `x.npy`, one per line.
 fn names_beside(path: &Path) -> Result<Option<Vec<String>>> {
     let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
     let lists = [format!("{stem}_classes.txt"), "classes.txt".into()].map(|name| path.with_file_name(name));

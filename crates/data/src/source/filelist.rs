@@ -14,7 +14,7 @@ use crate::{Error, Result};
 const MAX_LIST_BYTES: u64 = 256 << 20;
 
 /// Whether a tree has one of the three lists at its top.
-pub fn found_in(tree: &Tree) -> bool {
+pub(crate) fn found_in(tree: &Tree) -> bool {
     tree.has("base.json") || tree.has("novel.json")
 }
 
@@ -34,7 +34,7 @@ pub fn list(tree: Tree, hints: &Hints) -> Result<Listing> {
 }
 
 /// Lists the images that one list names; it makes no split.
-pub fn list_file(path: &Path, hints: &Hints) -> Result<Listing> {
+pub(crate) fn list_file(path: &Path, hints: &Hints) -> Result<Listing> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let size = std::fs::metadata(path).map_err(|source| Error::io("open", path, source))?.len();
     let shown = path.display().to_string();

@@ -56,7 +56,10 @@ fn root_of(base: &str) -> &str {
 fn base_of(tree: &Tree, images: &[&str]) -> Result<String> {
     let Some(first) = images.first() else {
         if tree.refused.is_empty() {
-            let found = format!("none of its {} files is an image", tree.files.len());
+            let found = match tree.files.len() {
+                0 => "there is no file in it".to_owned(),
+                files => format!("none of its {files} files is an image"),
+            };
             let path = tree.root.display().to_string();
             return Err(Error::UnknownLayout { path, found, hint: super::LAYOUT_HINT });
         }

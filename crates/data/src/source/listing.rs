@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// Endings of the names of image files. What a file really holds is found out when it is decoded: the last four are images
 /// that cannot be read, and nobody wants them passed over in silence.
-pub const IMAGE_EXTENSIONS: [&str; 16] = [
+pub(crate) const IMAGE_EXTENSIONS: [&str; 16] = [
     "jpg", "jpeg", "jpe", "png", "gif", "bmp", "webp", "tif", "tiff", "pgm", "ppm", "pnm", "heic", "heif",
     "avif", "jxl",
 ];

@@ -33,21 +33,26 @@ pub struct Hints {
     pub splits: Option<PathBuf>,
 }
 
+/// Whether files have a layout, and how their images are listed then.
+type Layout = (fn(&Tree) -> bool, fn(Tree, &Hints) -> Result<Listing>);
+
+/// Every layout, in the order in which they are tried; class folders are what is left.
+static LAYOUTS: &[Layout] = &[
+    (filelist::found_in, filelist::list),
+    (csv::found_in, csv::list),
+    (omniglot::found_in, |tree, _| omniglot::list(tree)),
+    (|_| true, |tree, _| folder::list(tree)),
+];
+
 /// Lists the data set at `path`, whichever layout it has.
 pub fn list(path: &Path, hints: &Hints) -> Result<Listing> {
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")) && path.is_file() {
         return filelist::list_file(path, hints);
     }
     let tree = Tree::open(path)?;
-    if filelist::found_in(&tree) {
-        filelist::list(tree, hints)
-    } else if csv::found_in(&tree) {
-        csv::list(tree, hints)
-    } else if omniglot::found_in(&tree) {
-        omniglot::list(tree)
-    } else {
-        folder::list(tree)
-    }
+    let (_, list) =
+        LAYOUTS.iter().find(|(found_in, _)| found_in(&tree)).expect("the last one takes any tree");
+    list(tree, hints)
 }
 
 /// The name of the data set at `path`: its last part without the ending.

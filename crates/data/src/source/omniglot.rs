@@ -8,7 +8,7 @@ use crate::Result;
 use crate::split::SplitName;
 
 /// Whether the images of a tree lie in folders of alphabets and characters.
-pub fn found_in(tree: &Tree) -> bool {
+pub(crate) fn found_in(tree: &Tree) -> bool {
     let mut images = tree.files.iter().filter(|f| is_image(&f.path)).peekable();
     images.peek().is_some() && images.all(|f| parse(&f.path).is_some())
 }
@@ -19,7 +19,7 @@ pub fn list(tree: Tree) -> Result<Listing> {
 }
 
 /// Lists several trees, such as the two archives.
-pub fn list_trees(trees: Vec<Tree>) -> Result<Listing> {
+pub(crate) fn list_trees(trees: Vec<Tree>) -> Result<Listing> {
     let mut rows = Vec::new();
     for (index, tree) in trees.iter().enumerate() {
         for file in tree.files.iter().filter(|f| is_image(&f.path)) {

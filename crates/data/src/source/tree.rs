@@ -88,7 +88,7 @@ impl Tree {
 
     /// What changes whenever the tree may have changed: names, sizes and times of the files of a folder; size and
     /// time of an archive. Cheap: no file is read.
-    pub fn stamp(path: &Path) -> Result<blake3::Hash> {
+    pub(crate) fn stamp(path: &Path) -> Result<blake3::Hash> {
         let mut hasher = blake3::Hasher::new();
         let canonical = path.canonicalize().map_err(|source| Error::io("open", path, source))?;
         hasher.update(canonical.as_os_str().as_encoded_bytes());

@@ -292,7 +292,10 @@ impl GpClassifier {
         let points = Points { x: &x, y, classes, weights };
         let shares = weights::shares(y, weights, classes);
         if let Some(sizes) = sizes {
-            let Large { done, mut learned, held } = learn_large(self, kernel, points, &order, sizes)?;
+            // The rows are not kept: they go on in their order, so that there is no second copy of them at the peak.
+            let ordered = points.in_order(&order);
+            drop(x);
+            let Large { done, mut learned, held } = learn_large(self, kernel, ordered.points(), sizes)?;
             learned.shares = shares;
             let by = Knowledge::Few(Box::new(done.classifier()), held);
             self.fitted = Some(Trained { standardiser, by, learned });
@@ -363,22 +366,22 @@ impl GpClassifier {
     /// With few points (`(N + 1) (1 - level) < 1`) only the set of all classes is safe. Other likelihoods than
     /// [`Likelihood::LogisticSoftmax`] have no leave-one-out, and take the fewest most probable classes that sum to `level`.
     pub fn predict_set(&self, x: MatRef<'_, f64>, level: f64) -> Result<Vec<Vec<usize>>> {
-        self.sets(x, level, false)
+        self.sets_of(&self.predictions(x)?, level, false)
     }
 
     /// [`GpClassifier::predict_set`] with a threshold for each class, from its own training points (Mondrian): the chance holds for the
     /// points of every class, rare ones too, and whatever the shares of the classes are where it is used. A class with few points
     /// (`(N_c + 1) (1 - level) < 1`) is in every set.
     pub fn predict_set_by_class(&self, x: MatRef<'_, f64>, level: f64) -> Result<Vec<Vec<usize>>> {
-        self.sets(x, level, true)
+        self.sets_of(&self.predictions(x)?, level, true)
     }
 
-    fn sets(&self, x: MatRef<'_, f64>, level: f64, by_class: bool) -> Result<Vec<Vec<usize>>> {
+    /// [`GpClassifier::predict_set`], or with `by_class` [`GpClassifier::predict_set_by_class`], of predictions that were made.
+    pub fn sets_of(&self, at: &Predictions, level: f64, by_class: bool) -> Result<Vec<Vec<usize>>> {
         if !(level > 0.0 && level < 1.0) {
             return Err(Error::OutOfRange { what: "level", value: level, must: "between 0 and 1" });
         }
         let model = self.model()?;
-        let at = self.predictions(x)?;
         let found = model.left_out()?;
         let thresholds = found.map(|found| match by_class {
             true => sets::thresholds_of_classes(&found, level, at.probs.ncols()),

@@ -1,9 +1,7 @@
 //! Saving and loading: one safetensors file, arrays as tensors, everything else as JSON in its header.
 
-use super::file::{
-    self, Array, Header as _, Reader, file_error, floats, narrow_floats, row, whole, write_whole,
-};
-use super::inducing::{Inducing, Narrow};
+use super::file::{self, Array, Header as _, Reader, file_error, floats, row, whole, write_whole};
+use super::inducing::Inducing;
 use super::inference::{adapted, restored};
 use super::inputs::{Standardiser, check_features, count_classes};
 use super::learn::{HeldOut, Points};
@@ -60,15 +58,13 @@ fn knowledge_arrays(by: &Knowledge) -> Vec<Array> {
         }
         Knowledge::Few(inducing, held) => {
             let own = Mat::from_fn(held.own.len(), 1, |i, _| held.own[i].1);
-            vec![
-                floats("inducing.z", &inducing.z),
-                narrow_floats("inducing.mean", &[&inducing.mean]),
-                narrow_floats("inducing.factors", &inducing.narrow.factors.iter().collect::<Vec<_>>()),
-                narrow_floats("inducing.variances", &[&inducing.narrow.others]),
+            let mut arrays = inducing.arrays();
+            arrays.extend([
                 whole("held.y", held.own.iter().map(|&(y, _)| y)),
                 floats("held.own", &own),
                 floats("held.scores", &row(&[held.log_loss, held.accuracy])),
-            ]
+            ]);
+            arrays
         }
     }
 }
@@ -215,17 +211,11 @@ impl Reader<'_> {
     }
 
     fn inducing(&self, hyper: &Hyper, width: usize) -> Result<Knowledge> {
-        let z = self.matrix("inducing.z")?;
-        let z = self.sized("inducing.z", z.nrows(), width)?;
-        let mean = self.one("inducing.mean")?;
-        let classes = mean.ncols();
+        let classes = self.one("inducing.mean")?.ncols();
         if classes < 2 {
             return Err(Error::OneClass);
         }
-        hyper.kernel.check(classes)?;
-        let narrow =
-            Narrow { factors: self.narrow("inducing.factors")?, others: self.one("inducing.variances")? };
-        let inducing = Inducing::from_parts(z, hyper.prior(classes), mean, narrow)?;
+        let inducing = Inducing::read(self, hyper, classes, width)?;
         let y = self.labels("held.y")?;
         if let Some((row, &label)) = y.iter().enumerate().find(|&(_, &label)| label >= classes) {
             return Err(Error::Label { row, label, classes });

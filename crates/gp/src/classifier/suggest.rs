@@ -16,7 +16,8 @@ impl GpClassifier {
         let model = self.model()?;
         let x = model.standardised(pool)?;
         let (latent, probs) = model.answer(x.as_ref())?;
-        let scores = by.scores(&latent, &probs)?;
+        // As the answers are: a point that is answered for certain has little to tell.
+        let scores = by.scores(&latent.narrowed(model.learned.spread), &probs)?;
         let kernel = model.kernel();
         let features = kernel.features(x.as_ref())?;
         batch(&scores, count, |row| {
@@ -62,6 +63,19 @@ mod tests {
         let y: Vec<usize> = (0..n).map(|i| i % classes).collect();
         let centre = |c: usize, j: usize| apart * [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]][c][j];
         (Mat::from_fn(n, 2, |i, j| noise[(i, j)] + centre(y[i], j)), y)
+    }
+
+    #[test]
+    fn points_are_scored_by_the_distribution_that_is_answered_with() {
+        let (x, y) = clumps(60, 3, 2.0);
+        let mut model = GpClassifier { learn: false, spread: 0.1, ..GpClassifier::default() };
+        model.fit(x.as_ref(), &y).unwrap();
+        let pool = Mat::from_fn(12, 2, |i, j| 3.0 * ((7 * i + 3 * j) as f64).sin());
+        let entropy = model.predictions(pool.as_ref()).unwrap().entropy;
+        for next in model.suggest(pool.as_ref(), 12, Criterion::Bald).unwrap() {
+            // A label cannot tell more than is open in the answer.
+            assert!(next.score <= 1.01 * entropy[next.row] + 1e-9, "{next:?} {}", entropy[next.row]);
+        }
     }
 
     #[test]

@@ -54,7 +54,11 @@ impl GpClassifier {
     /// [`GpClassifier::predictions`] where the classes have these shares and not those of the training points:
     /// `p'(c | x) = p(c | x) new_c / old_c`, divided by the sum. `prior`: positive, one for each class; their ratios matter.
     pub fn predictions_under(&self, x: MatRef<'_, f64>, prior: &[f64]) -> Result<Predictions> {
-        let mut at = self.predictions(x)?;
+        self.under(self.predictions(x)?, prior)
+    }
+
+    /// The same of [`GpClassifier::predictions`] that were made.
+    pub fn under(&self, mut at: Predictions, prior: &[f64]) -> Result<Predictions> {
         let (old, classes) = (&self.model()?.learned.shares, at.probs.ncols());
         if prior.len() != classes {
             return Err(Error::Shape {

@@ -28,7 +28,7 @@ struct Class {
 
 /// [`LabelRegression::loss`] and its gradient.
 #[derive(Debug, Clone)]
-pub struct LossGradient {
+pub(crate) struct LossGradient {
     /// The loss.
     pub value: f64,
     /// With respect to the kernel matrix of each class, symmetric [N, N].
@@ -109,7 +109,7 @@ impl LabelRegression {
 
     /// The loss and its gradient: `dlml/dK = (alpha alpha' - (K + noise I)^-1)/2`, `dlml/da = alpha`,
     /// `dlml/dnoise = (|alpha|^2 - tr (K + noise I)^-1)/2`.
-    pub fn loss_gradient(&self) -> LossGradient {
+    pub(crate) fn loss_gradient(&self) -> LossGradient {
         let (n, c) = (self.classes[0].alpha.len(), self.classes.len());
         let scale = -1.0 / (n as f64 * c as f64);
         let mut da = Mat::zeros(n, c);
@@ -128,7 +128,7 @@ impl LabelRegression {
     }
 
     /// `sum_c lml_c`, the log density of all targets, and its gradient at fixed noise.
-    pub fn log_likelihood(&self) -> Gradient {
+    pub(crate) fn log_likelihood(&self) -> Gradient {
         let points = self.classes[0].alpha.len() as f64;
         let LossGradient { value, dk, da, .. } = self.loss_gradient();
         Gradient { value, dk, da, dtau: 0.0, residual: None }.times(-points * self.classes.len() as f64)
@@ -157,7 +157,7 @@ impl LabelRegression {
     }
 
     /// The noise variance it was built with.
-    pub fn noise(&self) -> f64 {
+    pub(crate) fn noise(&self) -> f64 {
         self.noise
     }
 }

@@ -132,7 +132,7 @@ impl Laplace {
     /// `Kbar_c = (r_c r_c' - T_cc)/2 + sym(u_c r_c')`, `r = y - pi`, `T = (K + W^-1)^-1`, `u = (I + W K)^-1 s`,
     /// `s_nj = -1/2 tr(Sigma_n dW_n/dx_nj)` with the posterior covariance `Sigma_n` [C, C] of point n; `abar = r + u`.
     /// `task` is the one it was built from; one of another size is an error.
-    pub fn gradient(&self, task: &Task) -> Result<Gradient> {
+    pub(crate) fn gradient(&self, task: &Task) -> Result<Gradient> {
         let (n, c) = (self.pi.nrows(), self.pi.ncols());
         task.check_size(n, c)?;
         let Standard { k, .. } = task.standardise();

@@ -19,7 +19,7 @@ pub(crate) mod natural;
 pub(crate) mod one_vs_each;
 pub(crate) mod released;
 
-pub use gibbs::{Chains, SampledLikelihood, Sampler};
+pub use gibbs::{Chains, GibbsSampler, SampledLikelihood};
 pub use mean_field::{Stop, Updates};
 pub use natural::NaturalOptions;
 pub use released::{ReleasedPosterior, ReleasedStart};
@@ -56,7 +56,7 @@ pub enum Inference {
     /// Natural-gradient ascent on the direct bound: close to the exact posterior.
     Natural(NaturalOptions),
     /// Gibbs sampling.
-    Gibbs(Sampler),
+    Gibbs(GibbsSampler),
     /// Laplace's approximation of the softmax likelihood.
     Laplace {
         /// Newton steps at most.

@@ -6,8 +6,14 @@
 use super::form::MOST_SHAPES;
 use super::{AnyForm, Beside, Form, Statistic};
 
-pub(super) const NAMES: &[&str] =
-    &["rbf+rational-quadratic", "rbf*matern52", "linear+constant", "rbf+linear", "rbf+white", "rbf+linear+white"];
+pub(super) const NAMES: &[&str] = &[
+    "rbf+rational-quadratic",
+    "rbf*matern52",
+    "linear+constant",
+    "rbf+linear",
+    "rbf+white",
+    "rbf+linear+white",
+];
 
 /// The names of the parts that are no function of the distance.
 const LINEAR: &str = "linear";
@@ -24,7 +30,11 @@ pub(super) fn named(name: &str) -> Option<AnyForm> {
     names.retain(|name| *name != WHITE);
     let mut parts = names.into_iter().map(AnyForm::named).collect::<Option<Vec<_>>>()?;
     let linear = parts.iter().filter(|part| part.name() == LINEAR).count();
-    if product || white > 1 || linear > 1 || !parts.iter().any(|part| part.is_stationary() && part.name() != "constant") {
+    if product
+        || white > 1
+        || linear > 1
+        || !parts.iter().any(|part| part.is_stationary() && part.name() != "constant")
+    {
         return if white == 0 { Combined::new(parts, product).map(Into::into) } else { None };
     }
     parts.retain(|part| part.name() != LINEAR);
@@ -82,12 +92,20 @@ impl Combined {
             shapes.extend_from_slice(part.shapes());
         }
         let statistic = first.statistic();
-        (parts.len() > 1 && of_points.iter().all(alike) && shapes.len() <= MOST_SHAPES)
-            .then_some(Combined { parts, product, statistic, shapes, beside: Beside::default() })
+        (parts.len() > 1 && of_points.iter().all(alike) && shapes.len() <= MOST_SHAPES).then_some(Combined {
+            parts,
+            product,
+            statistic,
+            shapes,
+            beside: Beside::default(),
+        })
     }
 
     /// Of each part its variance, if it has one, and its own shapes.
-    fn split<'a>(&'a self, mut shape: &'a [f64]) -> impl Iterator<Item = (&'a AnyForm, Option<f64>, &'a [f64])> {
+    fn split<'a>(
+        &'a self,
+        mut shape: &'a [f64],
+    ) -> impl Iterator<Item = (&'a AnyForm, Option<f64>, &'a [f64])> {
         self.parts.iter().enumerate().map(move |(i, part)| {
             let weighted = i > 0 && !self.product;
             let variance = weighted.then(|| shape[0]);
@@ -123,7 +141,8 @@ impl Form for Combined {
     }
 
     fn value(&self, s: f64, shape: &[f64]) -> f64 {
-        let values = self.split(shape).map(|(part, variance, own)| variance.unwrap_or(1.0) * part.value(s, own));
+        let values =
+            self.split(shape).map(|(part, variance, own)| variance.unwrap_or(1.0) * part.value(s, own));
         if self.product { values.product() } else { values.sum() }
     }
 
@@ -157,7 +176,13 @@ mod tests {
 
     #[test]
     fn names_go_there_and_back_and_parts_must_fit() {
-        for name in ["rbf+rational-quadratic", "rbf*matern52+constant", "linear+poly2", "constant+rbf", "cosine*arc-cosine"] {
+        for name in [
+            "rbf+rational-quadratic",
+            "rbf*matern52+constant",
+            "linear+poly2",
+            "constant+rbf",
+            "cosine*arc-cosine",
+        ] {
             assert_eq!(AnyForm::named(name).map(|form| form.name()).as_deref(), Some(name));
         }
         for name in ["rbf+linear", "rbf*matern52+linear+white", "matern52+white", "rbf+two-scale+linear"] {
@@ -165,7 +190,20 @@ mod tests {
         }
         // The parts that are no function of the distance come last.
         assert_eq!(AnyForm::named("white+linear+rbf").unwrap().name(), "rbf+linear+white");
-        for name in ["rbf*linear", "rbf*white", "linear+white", "white", "white+white+rbf", "rbf+linear+linear", "rbf+", "+", "rbf*nothing", "cosine+linear", "constant+constant", "two-scale+two-scale+rbf"] {
+        for name in [
+            "rbf*linear",
+            "rbf*white",
+            "linear+white",
+            "white",
+            "white+white+rbf",
+            "rbf+linear+linear",
+            "rbf+",
+            "+",
+            "rbf*nothing",
+            "cosine+linear",
+            "constant+constant",
+            "two-scale+two-scale+rbf",
+        ] {
             assert!(AnyForm::named(name).is_none(), "{name}");
         }
     }

@@ -5,7 +5,8 @@
 //! Every positive parameter is stored as a raw real number r and used as softplus(r) = log(1 + e^r).
 //!
 //! **To add a kernel**: write its file beside the others (copy `rbf.rs`) and name the file in `forms!` below. Configs, files and
-//! Python then know it by its name, and the tests of this folder check its slopes.
+//! Python then know it by its name, and the tests of this folder check its slopes. CONTRIBUTING.md says where else the name stands, and how
+//! these files are formatted: `cargo fmt` does not see what a macro names.
 
 mod adjoint;
 mod features;

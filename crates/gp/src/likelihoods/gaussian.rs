@@ -4,7 +4,7 @@ use super::{check_label, check_latent};
 use crate::{Error, Result, linalg::sum_any_order};
 
 /// The regression target of class `class` at a point labelled `label`: +1 for its own class, -1 for the others.
-pub fn target(label: usize, class: usize) -> f64 {
+pub(crate) fn target(label: usize, class: usize) -> f64 {
     if label == class { 1.0 } else { -1.0 }
 }
 

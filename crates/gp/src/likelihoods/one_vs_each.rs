@@ -14,7 +14,7 @@ pub fn log_likelihood(f: &[f64], y: usize) -> Result<f64> {
 }
 
 /// The composite likelihood of every label, normalised over the labels: log of L(k) / sum_j L(j).
-pub fn log_probs(f: &[f64]) -> Result<Vec<f64>> {
+pub(crate) fn log_probs(f: &[f64]) -> Result<Vec<f64>> {
     check_latent(f)?;
     let scores: Vec<f64> = (0..f.len()).map(|k| pairwise_sum(f, k)).collect();
     Ok(log_normalise(&scores))

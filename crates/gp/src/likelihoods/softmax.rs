@@ -5,7 +5,7 @@ use crate::Result;
 use faer::Mat;
 
 /// log p(y = k | f) = f_k / tau - log sum_c exp(f_c / tau), for every k.
-pub fn log_probs(f: &[f64], tau: f64) -> Result<Vec<f64>> {
+pub(crate) fn log_probs(f: &[f64], tau: f64) -> Result<Vec<f64>> {
     check_latent(f)?;
     check_tau(tau)?;
     let x: Vec<f64> = f.iter().map(|&f_c| f_c / tau).collect();

@@ -6,7 +6,7 @@ use super::released::{Carry, Draw, released};
 use super::{bound, direct, natural_bound, predictive};
 use crate::hyper::HyperGradient;
 use crate::inference::exact::LabelRegression;
-use crate::inference::gibbs::Sampler;
+use crate::inference::gibbs::GibbsSampler;
 use crate::inference::mean_field::{Start, Stop, Updates};
 use crate::inference::natural::NaturalOptions;
 use crate::quadrature::Resolution;
@@ -61,12 +61,12 @@ pub enum Objective {
     },
     /// What the gradient of log p(Y) is estimated from by Gibbs sampling (ML): N times minus the loss of
     /// `marginal_likelihood` in `inference::gibbs`. For logistic-softmax the value itself is not a log-likelihood.
-    SampledMarginal(Sampler),
+    SampledMarginal(GibbsSampler),
     /// sum log softmax(score) of the labels of all other rows, given those of the rows `support`, under a sampler's
     /// prediction (PL).
     SampledPredictive {
         /// Likelihood and chains.
-        sampler: Sampler,
+        sampler: GibbsSampler,
         /// The rows that are seen with their labels; every other row is a query.
         support: Vec<usize>,
     },
@@ -181,7 +181,7 @@ mod tests {
         let hyper = Hyper { kernel, mean: -0.3, tau: 0.8 };
         let chains = Chains { chains: 3, sweeps: 2, seed: 4 };
         for likelihood in [SampledLikelihood::LogisticSoftmax, SampledLikelihood::OneVsEach] {
-            let sampler = Sampler { likelihood, chains, released: false };
+            let sampler = GibbsSampler { likelihood, chains, released: false };
             let points = Support::new(x.as_ref(), &y, hyper.prior(3)).unwrap();
             let run = sampler.run(&points.task().unwrap()).unwrap();
             let through = |objective: &Objective| objective.value_and_gradient(&points).unwrap();

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::gp::deep_kernel::{DeepKernel, FeatureNorm, GpHead, Slots, matrix, named_scales, row_major};
 use crate::settings::{Check, Settings};
 use crate::shared::state::State;
-use crate::{Episode, Features, Method, Prediction, Rates, Scores, Setup, TaskRows};
+use crate::{EpisodeRows, Features, Method, Prediction, Rates, Scores, Setup, TaskRows};
 use serde::{Deserialize, Serialize};
 use siskin_gp::inference::Inference;
 use siskin_gp::kernels::{Cosine, Kernel, Linear};
@@ -194,7 +194,7 @@ impl GpHead for DktHead {
     }
 
     /// `-1/C sum_c log N(t^c | mean_c, K_c + noise I) / N` over support and query together.
-    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss> {
+    fn loss(&mut self, features: &Features, episode: &EpisodeRows<'_>) -> Result<HeadLoss> {
         let (way, noise, labels) = (episode.way, self.config.noise, episode.labels);
         let normalised = self.norm.as_mut().map(|norm| norm.train(features)).transpose()?;
         let seen = normalised.as_ref().map_or(features, |(normal, _)| normal);
@@ -285,7 +285,7 @@ mod tests {
     fn loss_and_gradients_are_those_of_pytorch() {
         let (golden, mut head, features, labels) = golden();
         let images = Images::new(&[], [0, 1, 1, 1]).unwrap();
-        let episode = Episode { images, labels: &labels, support: &SUPPORT, query: &QUERY, way: 3 };
+        let episode = EpisodeRows { images, labels: &labels, support: &SUPPORT, query: &QUERY, way: 3 };
         let loss = head.loss(&features, &episode).unwrap();
         assert_close("loss", &[loss.loss], &[golden.f64("loss")], 1e-8);
         assert_close("dfeatures", &loss.dfeatures, &golden.f64s("dfeatures"), 1e-8);
@@ -343,9 +343,9 @@ mod tests {
     }
 
     /// Two classes of three images of 28 pixels.
-    fn episode(pixels: &[f32]) -> Episode<'_> {
+    fn episode(pixels: &[f32]) -> EpisodeRows<'_> {
         let images = Images::new(pixels, [6, 1, 28, 28]).unwrap();
-        Episode { images, labels: &[0, 0, 0, 1, 1, 1], support: &[0, 3], query: &[1, 2, 4, 5], way: 2 }
+        EpisodeRows { images, labels: &[0, 0, 0, 1, 1, 1], support: &[0, 3], query: &[1, 2, 4, 5], way: 2 }
     }
 
     /// Adam's first step moves every number by its rate, whatever the gradient; later steps do not.

@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::gp::deep_kernel::{matrix, row_major};
 use crate::{
-    Episode, Features, Images, Method, Place, Prediction, Rates, Rows, Share, State, StepReport, TaskRows,
+    EpisodeRows, Features, Images, Method, Place, Prediction, Rates, Rows, Share, State, StepReport, TaskRows,
 };
 use siskin_gp::classifier::{Expected, GpClassifier};
 
@@ -28,7 +28,7 @@ impl FromExamples {
 }
 
 impl Method for FromExamples {
-    fn shares(&self, _episodes: &[Episode<'_>], _place: Place) -> Result<Vec<Share>> {
+    fn shares(&self, _episodes: &[EpisodeRows<'_>], _place: Place) -> Result<Vec<Share>> {
         Err(not_trained())
     }
 

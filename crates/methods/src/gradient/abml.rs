@@ -32,7 +32,7 @@ use crate::settings::{Check, Settings};
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
 use crate::{
-    Episode, Images, Method, Pixels, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
+    EpisodeRows, Images, Method, Pixels, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
 };
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -259,9 +259,9 @@ fn add_softmax(mean: &mut [f64], scores: Vec<f64>, way: usize, samples: usize) {
 type Noise<'a> = dyn Fn(usize, usize) -> Vec<f32> + 'a;
 
 impl Method for Abml {
-    fn shares(&self, episodes: &[Episode<'_>], place: Place) -> Result<Vec<Share>> {
+    fn shares(&self, episodes: &[EpisodeRows<'_>], place: Place) -> Result<Vec<Share>> {
         let first = self.mean.steps() * place.count as u64 + place.first as u64;
-        let share = |(e, episode): (usize, &Episode<'_>)| {
+        let share = |(e, episode): (usize, &EpisodeRows<'_>)| {
             let (support, query) = (Part::of(episode, episode.support), Part::of(episode, episode.query));
             let noise = self.noise("abml train", first + e as u64);
             let mut task = self.task_gradient(&support, &query, &noise)?;

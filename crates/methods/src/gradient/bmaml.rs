@@ -13,10 +13,10 @@
 //! | prior | variance 1 / lambda, density of log lambda with its Jacobian | standard deviation 1 / lambda |
 
 use crate::gradient::particles::{ParticleClassifier, ParticleLoss, ParticleSettings, in_bounds};
-use crate::gradient::svgd::{Points, Prior, Rule, Shape, mixture_loss, path, path_adjoint};
+use crate::gradient::svgd::{ParticlePrior, Points, Rule, Shape, mixture_loss, path, path_adjoint};
 use crate::select;
 use crate::settings::{Check, Settings};
-use crate::{Episode, Features, Method, Result, Setup};
+use crate::{EpisodeRows, Features, Method, Result, Setup};
 use serde::{Deserialize, Serialize};
 use siskin_nn::HeadLoss;
 
@@ -78,7 +78,7 @@ pub(crate) struct Halves {
 }
 
 impl Halves {
-    pub(crate) fn of(features: &Features, episode: &Episode<'_>) -> Halves {
+    pub(crate) fn of(features: &Features, episode: &EpisodeRows<'_>) -> Halves {
         let labels = |rows: &[usize]| rows.iter().map(|&r| episode.labels[r]).collect();
         Halves {
             support: select(features, episode.support),
@@ -101,8 +101,8 @@ impl ParticleLoss for BmamlSettings {
 
     fn shared(&self) -> ParticleSettings {
         let (prior, rule) = match self.as_released {
-            false => (Prior::Hierarchical, Rule::Yoon),
-            true => (Prior::ReleasedHierarchical, Rule::Released),
+            false => (ParticlePrior::Hierarchical, Rule::Yoon),
+            true => (ParticlePrior::ReleasedHierarchical, Rule::Released),
         };
         let BmamlSettings { particles, test_steps, inner_learning_rate: rate, .. } = *self;
         ParticleSettings { particles, prior, rule, test_steps, rate }
@@ -119,7 +119,7 @@ impl ParticleLoss for BmamlSettings {
         shape: &Shape,
         particles: &[f64],
         features: &Features,
-        episode: &Episode<'_>,
+        episode: &EpisodeRows<'_>,
     ) -> Result<HeadLoss> {
         let halves = Halves::of(features, episode);
         let support = Points { x: &halves.support, labels: &halves.support_labels };

@@ -9,9 +9,9 @@
 
 use crate::gradient::bmaml::{Halves, scatter};
 use crate::gradient::particles::{ParticleClassifier, ParticleLoss, ParticleSettings, in_bounds};
-use crate::gradient::svgd::{Points, Prior, Rule, Shape, path, path_adjoint, step};
+use crate::gradient::svgd::{ParticlePrior, Points, Rule, Shape, path, path_adjoint, step};
 use crate::settings::{Check, Settings};
-use crate::{Episode, Features, Method, Result, Setup};
+use crate::{EpisodeRows, Features, Method, Result, Setup};
 use serde::{Deserialize, Serialize};
 use siskin_nn::HeadLoss;
 
@@ -81,8 +81,8 @@ impl ParticleLoss for BmamlChaserSettings {
 
     fn shared(&self) -> ParticleSettings {
         let (prior, rule) = match self.as_released {
-            false => (Prior::StandardNormal, Rule::Yoon),
-            true => (Prior::ReleasedStandardNormal, Rule::Released),
+            false => (ParticlePrior::StandardNormal, Rule::Yoon),
+            true => (ParticlePrior::ReleasedStandardNormal, Rule::Released),
         };
         let BmamlChaserSettings { particles, test_steps, inner_learning_rate: rate, .. } = *self;
         ParticleSettings { particles, prior, rule, test_steps, rate }
@@ -99,7 +99,7 @@ impl ParticleLoss for BmamlChaserSettings {
         shape: &Shape,
         particles: &[f64],
         features: &Features,
-        episode: &Episode<'_>,
+        episode: &EpisodeRows<'_>,
     ) -> Result<HeadLoss> {
         let halves = Halves::of(features, episode);
         let support = Points { x: &halves.support, labels: &halves.support_labels };

@@ -2,7 +2,7 @@
 //! a task's images cut out of an episode.
 
 use crate::error::{Error, Result};
-use crate::{Episode, Images, Pixels, Rows, Setup, TaskRows};
+use crate::{EpisodeRows, Images, Pixels, Rows, Setup, TaskRows};
 use serde::{Deserialize, Serialize};
 use siskin_nn::{Linear, LossGradient, Network};
 
@@ -99,7 +99,7 @@ pub(crate) struct Part {
 
 impl Part {
     /// The rows of an episode.
-    pub(crate) fn of(episode: &Episode<'_>, rows: &[usize]) -> Part {
+    pub(crate) fn of(episode: &EpisodeRows<'_>, rows: &[usize]) -> Part {
         let [_, c, h, w] = episode.images.shape();
         let image = c * h * w;
         let pixels = rows

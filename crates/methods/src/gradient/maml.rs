@@ -18,7 +18,7 @@ use crate::settings::{Check, Settings};
 use crate::shared::scores::Scores;
 use crate::shared::state::State;
 use crate::{
-    Episode, Images, Method, Pixels, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
+    EpisodeRows, Images, Method, Pixels, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
 };
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -125,8 +125,8 @@ pub(crate) fn task_gradient(
 }
 
 impl Method for Maml {
-    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
-        let share = |episode: &Episode<'_>| {
+    fn shares(&self, episodes: &[EpisodeRows<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |episode: &EpisodeRows<'_>| {
             let (support, query) = (Part::of(episode, episode.support), Part::of(episode, episode.query));
             let task = task_gradient(&self.network, &self.config, &support, &query)?;
             let part = SentPart { gradient: task.gradient, statistics: Vec::new() };

@@ -2,11 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::gradient::inner::{check_way, finite};
-use crate::gradient::svgd::{Points, Prior, Rule, Shape, mixture, path};
+use crate::gradient::svgd::{ParticlePrior, Points, Rule, Shape, mixture, path};
 use crate::shared::adam::ScalarAdam;
 use crate::shared::state::State;
 use crate::{
-    Episode, Features, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
+    EpisodeRows, Features, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
 };
 use rand_distr::{Distribution, Normal};
 use siskin_nn::{HeadLoss, Network, stream};
@@ -20,7 +20,7 @@ pub struct ParticleSettings {
     /// Particles of the last layer.
     pub particles: usize,
     /// The prior of a particle.
-    pub prior: Prior,
+    pub prior: ParticlePrior,
     /// The kernel and length of a step.
     pub rule: Rule,
     /// Steps on the support at test.
@@ -39,8 +39,13 @@ pub trait ParticleLoss {
     /// Copies of all particles that a task holds at once: their positions, gradients and adjoints.
     fn copies_of_a_task(&self) -> usize;
     /// The loss of one episode. `dhyper` is the gradient of the particles.
-    fn loss(&self, shape: &Shape, at: &[f64], features: &Features, episode: &Episode<'_>)
-    -> Result<HeadLoss>;
+    fn loss(
+        &self,
+        shape: &Shape,
+        at: &[f64],
+        features: &Features,
+        episode: &EpisodeRows<'_>,
+    ) -> Result<HeadLoss>;
 }
 
 /// Backbone and particles with their optimisers.
@@ -65,7 +70,7 @@ impl<L: ParticleLoss + Clone> ParticleClassifier<L> {
         for (m, particle) in (0..).zip(particles.chunks_exact_mut(shape.size())) {
             let mut rng = stream(setup.seed, "particles", m);
             particle[..dim * setup.way].iter_mut().for_each(|w| *w = normal.sample(&mut rng));
-            if prior != Prior::StandardNormal {
+            if prior != ParticlePrior::StandardNormal {
                 particle[shape.size() - 1] = INITIAL_LOG_LAMBDA;
             }
         }
@@ -86,8 +91,8 @@ pub(crate) fn in_bounds(path: Vec<Vec<f64>>, key: &'static str) -> Result<Vec<Ve
 }
 
 impl<L: ParticleLoss + Send + Sync> Method for ParticleClassifier<L> {
-    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
-        let share = |episode: &Episode<'_>| {
+    fn shares(&self, episodes: &[EpisodeRows<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |episode: &EpisodeRows<'_>| {
             let mut numbers = Vec::new();
             let share = Share::record(|step| {
                 let outcome = self.network.episode(episode.images, step, |features| {
@@ -190,7 +195,7 @@ pub(crate) mod tests {
         let shape = Shape { particles: count("count"), dim, way, prior, rule };
         let (features, labels) = (golden.table("x", dim), golden.usizes("labels"));
         let (support, query) = (golden.usizes("support"), golden.usizes("query"));
-        let episode = Episode {
+        let episode = EpisodeRows {
             images: Images::new(&[], [0, 1, 1, 1]).unwrap(),
             labels: &labels,
             support: &support,

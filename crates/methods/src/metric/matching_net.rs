@@ -5,9 +5,8 @@
 use crate::error::Result;
 use crate::settings::Settings;
 use crate::shared::scores::Scores;
-use crate::shared::state::State;
 use crate::shared::tensors::{one_hot, rows, with_accuracy};
-use crate::{Episode, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows};
+use crate::{EpisodeRows, Method, OneNetwork, Place, Prediction, Setup, Share, TaskRows};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::{relu, sigmoid, softmax};
@@ -172,9 +171,19 @@ impl MatchingNet {
     }
 }
 
-impl Method for MatchingNet {
-    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
-        let share = |episode: &Episode<'_>| {
+impl OneNetwork for MatchingNet {
+    type Head = FullContext;
+
+    fn network(&self) -> &Network<FullContext> {
+        &self.network
+    }
+
+    fn network_mut(&mut self) -> &mut Network<FullContext> {
+        &mut self.network
+    }
+
+    fn shares(&self, episodes: &[EpisodeRows<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |episode: &EpisodeRows<'_>| {
             Share::record(|step| {
                 let truth = episode.labels_of(episode.query);
                 let shown = episode.labels_of(episode.support);
@@ -193,14 +202,6 @@ impl Method for MatchingNet {
         episodes.iter().map(share).collect()
     }
 
-    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
-        StepReport::of_shares(&mut self.network, shares, rates.network)
-    }
-
-    fn embed(&self, images: Images<'_>) -> Result<Rows> {
-        Ok(Rows::Features(self.network.features(images)?))
-    }
-
     /// The probabilities of the loss: with 1e-6 added to each, and so never 0.
     fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let device = self.network.eval_device();
@@ -209,14 +210,6 @@ impl Method for MatchingNet {
             (task.support.features()?.to_tensor(&device), task.query.features()?.to_tensor(&device));
         let log_p = self.network.eval().head.log_probabilities(support, labels, query);
         Ok(Scores { values: to_host(log_p).values, way: task.way }.prediction())
-    }
-
-    fn state(&self) -> State {
-        State::of_network(self.network.state())
-    }
-
-    fn load_state(&mut self, state: &State) -> Result<()> {
-        Ok(self.network.load_state(state.network()?)?)
     }
 }
 

@@ -4,12 +4,9 @@ use crate::error::Result;
 use crate::select;
 use crate::settings::Settings;
 use crate::shared::scores::{Scores, softmax_cross_entropy};
-use crate::shared::state::State;
-use crate::{
-    Episode, Features, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
-};
+use crate::{EpisodeRows, Features, Method, OneNetwork, Place, Prediction, Setup, Share, TaskRows};
 use serde::{Deserialize, Serialize};
-use siskin_nn::{HeadLoss, Network};
+use siskin_nn::{HeadLoss, Network, NoHead};
 
 /// `[proto-net]` of a config file: there is nothing to choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -65,7 +62,7 @@ pub(crate) fn scores(query: &Features, prototypes: &Features) -> Scores {
 }
 
 /// Mean cross-entropy of the queries, its gradient with respect to all features, and the share of right queries.
-pub(crate) fn loss(features: &Features, episode: &Episode<'_>) -> HeadLoss {
+pub(crate) fn loss(features: &Features, episode: &EpisodeRows<'_>) -> HeadLoss {
     let (support, query) = (select(features, episode.support), select(features, episode.query));
     let (labels, truth) = (episode.labels_of(episode.support), episode.labels_of(episode.query));
     let prototypes = prototypes(&support, &labels, episode.way);
@@ -95,9 +92,19 @@ pub(crate) fn loss(features: &Features, episode: &Episode<'_>) -> HeadLoss {
     HeadLoss { loss, dfeatures, dhyper: Vec::new(), accuracy: Some(scores.accuracy(&truth)) }
 }
 
-impl Method for ProtoNet {
-    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
-        let share = |episode: &Episode<'_>| {
+impl OneNetwork for ProtoNet {
+    type Head = NoHead;
+
+    fn network(&self) -> &Network {
+        &self.network
+    }
+
+    fn network_mut(&mut self) -> &mut Network {
+        &mut self.network
+    }
+
+    fn shares(&self, episodes: &[EpisodeRows<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |episode: &EpisodeRows<'_>| {
             Share::record(|step| {
                 let outcome = self.network.episode(episode.images, step, |features| {
                     Ok::<_, crate::Error>(loss(features, episode))
@@ -108,31 +115,16 @@ impl Method for ProtoNet {
         episodes.iter().map(share).collect()
     }
 
-    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
-        StepReport::of_shares(&mut self.network, shares, rates.network)
-    }
-
-    fn embed(&self, images: Images<'_>) -> Result<Rows> {
-        Ok(Rows::Features(self.network.features(images)?))
-    }
-
     fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let prototypes = prototypes(task.support.features()?, task.labels, task.way);
         Ok(scores(task.query.features()?, &prototypes).prediction())
-    }
-
-    fn state(&self) -> State {
-        State::of_network(self.network.state())
-    }
-
-    fn load_state(&mut self, state: &State) -> Result<()> {
-        Ok(self.network.load_state(state.network()?)?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Images;
     use crate::shared::golden::{Golden, assert_close};
 
     #[test]
@@ -143,7 +135,7 @@ mod tests {
             (golden.usizes("labels"), golden.usizes("support"), golden.usizes("query"));
         let pixels = [0.0; 12];
         let images = Images::new(&pixels, [12, 1, 1, 1]).unwrap();
-        let episode = Episode { images, labels: &labels, support: &support, query: &query, way: 3 };
+        let episode = EpisodeRows { images, labels: &labels, support: &support, query: &query, way: 3 };
         let out = loss(&features, &episode);
         assert_close("loss", &[out.loss], &[golden.f64("loss")], 1e-8);
         assert_close("dfeatures", &out.dfeatures, &golden.f64s("dfeatures"), 1e-8);

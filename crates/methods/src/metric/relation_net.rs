@@ -6,11 +6,8 @@
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::shared::scores::Scores;
-use crate::shared::state::State;
 use crate::shared::tensors::{one_hot, rows, with_accuracy};
-use crate::{
-    Episode, Features, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows,
-};
+use crate::{EpisodeRows, Features, Method, OneNetwork, Place, Prediction, Setup, Share, TaskRows};
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::activation::{log_softmax, relu, sigmoid};
@@ -220,7 +217,7 @@ pub(crate) fn prototypes(support: Tensor<2>, labels: &[usize], way: usize) -> Te
     weights.to_tensor(&support.device()).matmul(support)
 }
 
-/// The method: an unpadded backbone and the relation module.
+/// The method: an unpadded backbone and the relation module. Its rows are flat maps.
 pub struct RelationNet {
     network: Network<Relation>,
     config: RelationNetSettings,
@@ -247,9 +244,19 @@ impl RelationNet {
     }
 }
 
-impl Method for RelationNet {
-    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
-        let share = |episode: &Episode<'_>| {
+impl OneNetwork for RelationNet {
+    type Head = Relation;
+
+    fn network(&self) -> &Network<Relation> {
+        &self.network
+    }
+
+    fn network_mut(&mut self) -> &mut Network<Relation> {
+        &mut self.network
+    }
+
+    fn shares(&self, episodes: &[EpisodeRows<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |episode: &EpisodeRows<'_>| {
             Share::record(|step| {
                 let truth = episode.labels_of(episode.query);
                 let shown = episode.labels_of(episode.support);
@@ -265,15 +272,6 @@ impl Method for RelationNet {
         episodes.iter().map(share).collect()
     }
 
-    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
-        StepReport::of_shares(&mut self.network, shares, rates.network)
-    }
-
-    /// Flat maps.
-    fn embed(&self, images: Images<'_>) -> Result<Rows> {
-        Ok(Rows::Features(self.network.features(images)?))
-    }
-
     fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let device = self.network.eval_device();
         let prototypes = prototypes(task.support.features()?.to_tensor(&device), task.labels, task.way);
@@ -281,14 +279,6 @@ impl Method for RelationNet {
         let raw = head.raw(prototypes, task.query.features()?.to_tensor(&device), &mut Pass::Eval)?;
         let raw = Scores { values: to_host(raw).values, way: task.way };
         Ok(self.config.prediction(raw))
-    }
-
-    fn state(&self) -> State {
-        State::of_network(self.network.state())
-    }
-
-    fn load_state(&mut self, state: &State) -> Result<()> {
-        Ok(self.network.load_state(state.network()?)?)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A case of a golden file, and the comparison of numbers.
 
 use super::reads::Reads;
-use crate::{Episode, Features, Images};
+use crate::{EpisodeRows, Features, Images};
 use serde_json::Value;
 
 /// What does not agree, or cannot be compared.
@@ -102,7 +102,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// The largest deviation so far, relative to the largest entry of its array.
-    pub fn worst(&self) -> f64 {
+    pub(crate) fn worst(&self) -> f64 {
         self.worst
     }
 
@@ -177,7 +177,7 @@ impl<'a> Case<'a> {
     }
 
     /// Yes or no.
-    pub fn flag(&self, field: &str) -> Result<bool, Mismatch> {
+    pub(crate) fn flag(&self, field: &str) -> Result<bool, Mismatch> {
         self.get(field, Value::as_bool)
     }
 
@@ -190,7 +190,7 @@ impl<'a> Case<'a> {
     }
 
     /// The lengths of a nested list, from the outside in.
-    pub fn nested_shape(&self, field: &str) -> Result<Vec<usize>, Mismatch> {
+    pub(crate) fn nested_shape(&self, field: &str) -> Result<Vec<usize>, Mismatch> {
         self.get(field, |value| {
             let (mut at, mut lengths) = (value, Vec::new());
             while let Value::Array(list) = at {
@@ -216,7 +216,7 @@ impl<'a> Case<'a> {
     }
 
     /// A list of lists of counts.
-    pub fn lists(&self, field: &str) -> Result<Vec<Vec<usize>>, Mismatch> {
+    pub(crate) fn lists(&self, field: &str) -> Result<Vec<Vec<usize>>, Mismatch> {
         self.get(field, |value| serde_json::from_value(value.clone()).ok())
     }
 
@@ -244,7 +244,7 @@ impl<'a> Case<'a> {
     }
 
     /// The same from another field.
-    pub fn episode_of(&self, field: &str) -> Result<Laid, Mismatch> {
+    pub(crate) fn episode_of(&self, field: &str) -> Result<Laid, Mismatch> {
         self.episode_from(self, field)
     }
 
@@ -296,10 +296,10 @@ pub struct Laid {
 
 impl Laid {
     /// The episode, without its images.
-    pub(crate) fn episode(&self) -> Result<Episode<'_>, Mismatch> {
+    pub(crate) fn episode(&self) -> Result<EpisodeRows<'_>, Mismatch> {
         let images = Images::new(&[], [0, 1, 1, 1])?;
         let Laid { labels, support, query, way, .. } = self;
-        Ok(Episode { images, labels, support, query, way: *way })
+        Ok(EpisodeRows { images, labels, support, query, way: *way })
     }
 
     /// Features and labels of the given rows.

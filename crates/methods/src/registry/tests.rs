@@ -1,4 +1,6 @@
 use super::*;
+use crate::gp::cdkt::CdktSettings;
+use crate::gradient::maml::MamlSettings;
 
 #[test]
 fn names_are_those_of_the_config_and_unknown_ones_are_refused() {

@@ -5,7 +5,7 @@ use siskin_nn::Images;
 
 /// One episode: all its images, support and query together.
 #[derive(Debug, Clone, Copy)]
-pub struct Episode<'a> {
+pub struct EpisodeRows<'a> {
     /// The images.
     pub images: Images<'a>,
     /// The class of each image, `0..way`.
@@ -18,7 +18,7 @@ pub struct Episode<'a> {
     pub way: usize,
 }
 
-impl Episode<'_> {
+impl EpisodeRows<'_> {
     /// The classes of the given rows.
     pub fn labels_of(&self, rows: &[usize]) -> Vec<usize> {
         rows.iter().map(|&r| self.labels[r]).collect()

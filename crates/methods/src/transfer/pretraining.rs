@@ -2,12 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::settings::Check;
-use crate::shared::state::State;
 use crate::shared::tensors::{one_hot, with_accuracy};
 use crate::transfer::support_fit::{Sgd, SupportClassifier, fit, orders};
-use crate::{
-    Episode, Images, Method, Place, Prediction, Rates, Rows, Setup, Share, StepReport, TaskRows, TrainsOn,
-};
+use crate::{EpisodeRows, OneNetwork, Place, Prediction, Setup, Share, TaskRows, TrainsOn};
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 use rand_chacha::ChaCha8Rng;
@@ -91,13 +88,23 @@ pub(crate) fn cross_entropy(scores: Tensor<2>, truth: &[usize], smoothing: f64) 
     (log_softmax(scores, 1) * target).sum().mul_scalar(-1.0 / truth.len() as f64)
 }
 
-impl<H: BaseClassifier> Method for Pretrained<H> {
+impl<H: BaseClassifier> OneNetwork for Pretrained<H> {
+    type Head = H;
+
+    fn network(&self) -> &Network<H> {
+        &self.network
+    }
+
+    fn network_mut(&mut self) -> &mut Network<H> {
+        &mut self.network
+    }
+
     fn trains_on(&self) -> TrainsOn {
         TrainsOn::Batches { size: self.settings.batch_size }
     }
 
-    fn shares(&self, batches: &[Episode<'_>], _: Place) -> Result<Vec<Share>> {
-        let share = |batch: &Episode<'_>| {
+    fn shares(&self, batches: &[EpisodeRows<'_>], _: Place) -> Result<Vec<Share>> {
+        let share = |batch: &EpisodeRows<'_>| {
             Share::record(|step| {
                 let (loss, accuracy) = self.network.record(batch.images, step, |body, images, pass| {
                     let scores = body.head.scores(body.features(images, pass)?);
@@ -111,14 +118,6 @@ impl<H: BaseClassifier> Method for Pretrained<H> {
         batches.iter().map(share).collect()
     }
 
-    fn take(&mut self, shares: Vec<Share>, rates: Rates) -> Result<StepReport> {
-        StepReport::of_shares(&mut self.network, shares, rates.network)
-    }
-
-    fn embed(&self, images: Images<'_>) -> Result<Rows> {
-        Ok(Rows::Features(self.network.features(images)?))
-    }
-
     /// First values and orders come from the stream (seed, "task head", index of the task).
     fn predict(&self, task: &TaskRows<'_>) -> Result<Prediction> {
         let (support, query) = (task.support.features()?, task.query.features()?);
@@ -127,14 +126,6 @@ impl<H: BaseClassifier> Method for Pretrained<H> {
         let orders = orders(support.rows, &mut rng);
         fit(&mut head, support, task.labels, &orders, &Sgd::default());
         Ok(head.scores(query).prediction())
-    }
-
-    fn state(&self) -> State {
-        State::of_network(self.network.state())
-    }
-
-    fn load_state(&mut self, state: &State) -> Result<()> {
-        Ok(self.network.load_state(state.network()?)?)
     }
 }
 

@@ -111,6 +111,12 @@ pub enum ForeignFault {
         /// What it must be.
         must: &'static str,
     },
+    /// Its file cannot be read.
+    #[error("its file cannot be read ({why}); add it again")]
+    Unread {
+        /// What the system said.
+        why: String,
+    },
     /// The file is another one than was added.
     #[error("its file is damaged or was changed since it was added; add it again")]
     OtherFile,

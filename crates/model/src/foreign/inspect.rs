@@ -2,6 +2,7 @@
 
 use super::fault::ForeignFault;
 use super::network::{Graph, MOST_FEATURES, Port, features_of, one_line};
+use super::scores::{Scores, scores};
 use super::spec::{ForeignSpec, Layout, Pool, Wishes};
 use rten::ThreadPool;
 use rten_tensor::{Layout as _, NdTensor};
@@ -22,11 +23,26 @@ pub struct Inspected {
     pub inputs: Vec<String>,
     /// Its outputs, for people.
     pub outputs: Vec<String>,
+    /// What else could give the features, where nobody chose the output and it looks like scores of classes.
+    #[serde(default)]
+    pub scores: Option<ClassScores>,
+}
+
+/// An output that looks like scores of classes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassScores {
+    /// How many classes.
+    pub classes: u64,
+    /// The value that they are computed from, where it can be asked for.
+    pub features: Option<String>,
 }
 
 /// Reads and tries a file.
 pub fn inspect(bytes: Vec<u8>, wishes: &Wishes) -> Result<Inspected, ForeignFault> {
     let (file, length) = (blake3::hash(&bytes).to_hex().to_string(), bytes.len() as u64);
+    wishes.check()?;
+    // What cannot be read is said below.
+    let scores = scores(&bytes).unwrap_or_default();
     let graph = Graph::load(bytes)?;
     let (inputs, outputs) = (graph.inputs(), graph.outputs());
     let (input, layout, fixed) = image_input(&inputs)?;
@@ -46,8 +62,14 @@ pub fn inspect(bytes: Vec<u8>, wishes: &Wishes) -> Result<Inspected, ForeignFaul
     let mut spec =
         ForeignSpec { file, bytes: length, input, layout, preprocessing, output, pool: Pool::None, dim: 0 };
     try_out(&graph, &mut spec, wishes.pool)?;
+    let chosen_by_nobody = wishes.output.is_none() && !FEATURES.contains(&spec.output.as_str());
+    let mut scores = scores.into_iter().filter(|of| chosen_by_nobody && of.output == spec.output);
+    let scores = scores.next().map(|Scores { classes, from, .. }| ClassScores {
+        classes,
+        features: Some(from).filter(|from| graph.knows(from)),
+    });
     let words = |ports: &[Port]| ports.iter().map(ToString::to_string).collect();
-    Ok(Inspected { spec, inputs: words(&inputs), outputs: words(&outputs) })
+    Ok(Inspected { spec, inputs: words(&inputs), outputs: words(&outputs), scores })
 }
 
 fn list(ports: &[Port]) -> String {

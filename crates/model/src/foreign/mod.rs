@@ -6,11 +6,12 @@
 //! | What becomes of an image before such a network sees it? | `preprocess.rs` |
 //! | What must be known of it, and what is asked for? | `spec.rs` |
 //! | How is the file read and run? | `network.rs`; by ONNX Runtime: `runtime.rs` |
-//! | Is the file what it should be? | `inspect.rs`, `operators.rs`, `protobuf.rs` |
-//! | What does rten not know? | `cubic.rs`, `taken_out.rs` |
+//! | Is the file what it should be? | `inspect.rs`, `operators.rs`, `protobuf.rs`; are its outputs features? `scores.rs` |
+//! | What does rten not know? | `completed.rs`, `cubic.rs`, `taken_out.rs` |
 //! | Where are such models kept? | `registry.rs` |
 //! | What can be wrong with it? | `fault.rs` |
 
+mod completed;
 mod cubic;
 mod fault;
 mod inspect;
@@ -21,11 +22,12 @@ mod protobuf;
 mod registry;
 #[cfg(feature = "ort")]
 mod runtime;
+mod scores;
 mod spec;
 mod taken_out;
 
 pub use fault::ForeignFault;
-pub use inspect::{Inspected, inspect};
+pub use inspect::{ClassScores, Inspected, inspect};
 pub use network::{ForeignNetwork, Graph, MOST_BYTES, Port, engine, features_key};
 pub use preprocess::{Preprocessing, Preset, Resize};
 pub use registry::Registry;

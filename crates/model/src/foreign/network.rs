@@ -1,6 +1,7 @@
 //! An ONNX network, loaded and run by rten, or by ONNX Runtime where its library is named: one image at a time on one thread each, so that the features of an image depend
 //! neither on the other images nor on the number of threads.
 
+use super::completed::completed;
 use super::cubic::Cubic;
 use super::fault::ForeignFault;
 use super::operators::{has, has_loop};
@@ -9,9 +10,11 @@ use super::spec::{ForeignSpec, Layout, Pool};
 use super::taken_out::{TakenOut, Trouble, is_cubic, taken_out};
 use rten::{DataType, Dimension, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueType};
 use rten_tensor::{AsView as _, Layout as _, NdTensor, Tensor};
+use siskin_data::files;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Most bytes of an ONNX file.
 pub const MOST_BYTES: u64 = 1 << 30;
@@ -76,9 +79,10 @@ impl Graph {
         if super::runtime::wanted() {
             return super::runtime::Runtime::load(bytes).map(|runtime| Graph(Engine::Runtime(runtime)));
         }
+        // What cannot be read is said by rten.
+        let bytes = completed(&bytes).ok().flatten().unwrap_or(bytes);
         let found = match taken_out(&bytes) {
             Ok(Some(found)) => found,
-            // What cannot be read is said by rten.
             Ok(None) | Err(Trouble::Unreadable) => TakenOut { file: bytes, cubics: vec![], outputs: 0 },
             Err(Trouble::Setting(why)) => return Err(ForeignFault::Cubic { why }),
         };
@@ -231,20 +235,39 @@ pub fn engine() -> &'static str {
 
 const RTEN: &str = "rten";
 
-/// A foreign network ready to run.
+/// A foreign network, ready to run or to be loaded when it first runs.
 pub struct ForeignNetwork {
-    graph: Graph,
+    graph: OnceLock<Graph>,
     spec: ForeignSpec,
+    /// Where its file is, of one that is not loaded yet.
+    file: Mutex<Option<PathBuf>>,
 }
 
 impl ForeignNetwork {
     /// The file must be the one that `spec` was made of.
     pub fn load(spec: ForeignSpec, bytes: Vec<u8>) -> Result<ForeignNetwork, ForeignFault> {
-        if blake3::hash(&bytes).to_hex().as_str() != spec.file {
-            return Err(ForeignFault::OtherFile);
-        }
         spec.preprocessing.check()?;
-        Ok(ForeignNetwork { graph: Graph::load(bytes)?, spec })
+        Ok(ForeignNetwork { graph: OnceLock::from(checked(&spec, bytes)?), spec, file: Mutex::new(None) })
+    }
+
+    /// One that is read from `file` when its features are first asked for.
+    pub fn later(spec: ForeignSpec, file: PathBuf) -> Result<ForeignNetwork, ForeignFault> {
+        spec.preprocessing.check()?;
+        Ok(ForeignNetwork { graph: OnceLock::new(), spec, file: Mutex::new(Some(file)) })
+    }
+
+    fn graph(&self) -> Result<&Graph, ForeignFault> {
+        if let Some(graph) = self.graph.get() {
+            return Ok(graph);
+        }
+        // One of those who ask at the same time loads it. A poisoned lock means that one panicked before it was loaded.
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (None, Some(path)) = (self.graph.get(), file.as_ref()) {
+            let unread = |e: std::io::Error| ForeignFault::Unread { why: e.to_string() };
+            let graph = checked(&self.spec, files::read(path, MOST_BYTES).map_err(unread)?)?;
+            return Ok(self.graph.get_or_init(|| graph));
+        }
+        self.graph.get().ok_or(ForeignFault::OtherFile)
     }
 
     /// The same network with other preprocessing.
@@ -261,6 +284,7 @@ impl ForeignNetwork {
     /// Features of images, [N, dim]; `images`: the pixels that [`super::Preprocessing::pixels`] makes of each. `None` once `stop`
     /// is set.
     pub fn features(&self, images: &[&[u8]], stop: &AtomicBool) -> Result<Option<Vec<f32>>, ForeignFault> {
+        let graph = self.graph()?;
         let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
         let worker = || {
             // A pool of one thread each: results cannot depend on how work is split.
@@ -271,7 +295,7 @@ impl ForeignNetwork {
                 if image >= images.len() || stop.load(Ordering::Relaxed) || ended.load(Ordering::Relaxed) {
                     return Ok(rows);
                 }
-                match self.row(images[image], &pool) {
+                match self.row(graph, images[image], &pool) {
                     Ok(row) => rows.push((image, row)),
                     Err(fault) => {
                         ended.store(true, Ordering::Relaxed);
@@ -295,14 +319,22 @@ impl ForeignNetwork {
         Ok((!stop.load(Ordering::Relaxed)).then_some(out))
     }
 
-    fn row(&self, pixels: &[u8], pool: &Arc<ThreadPool>) -> Result<Vec<f32>, ForeignFault> {
-        let row = features_of(&self.graph, &self.spec, pixels, pool)?;
+    fn row(&self, graph: &Graph, pixels: &[u8], pool: &Arc<ThreadPool>) -> Result<Vec<f32>, ForeignFault> {
+        let row = features_of(graph, &self.spec, pixels, pool)?;
         match row.len() == self.spec.dim {
             true => Ok(row),
             false => Err(ForeignFault::Run {
                 why: format!("it gave {} features, and {} when it was added", row.len(), self.spec.dim),
             }),
         }
+    }
+}
+
+/// The network of a file, which must be the one that `spec` was made of.
+fn checked(spec: &ForeignSpec, bytes: Vec<u8>) -> Result<Graph, ForeignFault> {
+    match blake3::hash(&bytes).to_hex().as_str() == spec.file {
+        true => Graph::load(bytes),
+        false => Err(ForeignFault::OtherFile),
     }
 }
 
@@ -331,15 +363,17 @@ fn input(spec: &ForeignSpec, pixels: &[u8]) -> NdTensor<f32, 4> {
     let side = of.size as usize;
     let tables: [[f32; 256]; 3] =
         std::array::from_fn(|c| std::array::from_fn(|byte| of.normalised(c, byte as u8)));
+    let order = if of.bgr { [2, 1, 0] } else { [0, 1, 2] };
     match spec.layout {
         Layout::Nhwc => {
-            let values: Vec<f32> =
-                pixels.iter().enumerate().map(|(i, &v)| tables[i % 3][v as usize]).collect();
+            let pixel = |rgb: &[u8]| order.map(|c| tables[c][rgb[c] as usize]);
+            let values: Vec<f32> = pixels.chunks_exact(3).flat_map(pixel).collect();
             NdTensor::from_data([1, side, side, 3], values)
         }
         Layout::Nchw => {
             let channel = |c: usize| pixels[c..].iter().step_by(3).map(move |&v| (c, v));
-            let values: Vec<f32> = (0..3).flat_map(channel).map(|(c, v)| tables[c][v as usize]).collect();
+            let values: Vec<f32> =
+                order.into_iter().flat_map(channel).map(|(c, v)| tables[c][v as usize]).collect();
             NdTensor::from_data([1, 3, side, side], values)
         }
     }

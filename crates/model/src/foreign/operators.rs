@@ -6,7 +6,7 @@ use super::protobuf::{Content, Unreadable, fields, number};
 /// images would bound nothing.
 const LOOPS: [&[u8]; 2] = [b"Loop", b"Scan"];
 /// Branches within branches, at most.
-const DEEPEST: usize = 32;
+pub(super) const DEEPEST: usize = 32;
 
 /// Whether a node is one that is looked for.
 type Wanted = fn(&[u8]) -> Result<bool, Unreadable>;

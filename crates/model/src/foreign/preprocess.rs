@@ -51,6 +51,9 @@ pub struct Preprocessing {
     pub mean: [f32; 3],
     /// Standard deviation of red, green, blue.
     pub std: [f32; 3],
+    /// Whether the network takes blue first, then green and red.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bgr: bool,
 }
 
 impl Preset {
@@ -67,19 +70,22 @@ impl Preset {
     pub fn preprocessing(self, size: u32) -> Preprocessing {
         // 256 pixels of which 224 are taken, at any size.
         let margin = Resize::Crop { shorter: (u64::from(size) * 256).div_ceil(224) as u32 };
-        let (mean, std) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+        let (mean, std, bgr) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225], false);
         match self {
-            Preset::Imagenet | Preset::Dinov2 => Preprocessing { size, resize: margin, mean, std },
+            Preset::Imagenet | Preset::Dinov2 => Preprocessing { size, resize: margin, mean, std, bgr },
             Preset::Clip => Preprocessing {
                 size,
                 resize: Resize::Crop { shorter: size },
                 mean: [0.481_454_66, 0.457_827_5, 0.408_210_73],
                 std: [0.268_629_54, 0.261_302_6, 0.275_777_1],
+                bgr,
             },
             Preset::EfficientnetLite => {
-                Preprocessing { size, resize: margin, mean: [127.0 / 255.0; 3], std: [128.0 / 255.0; 3] }
+                Preprocessing { size, resize: margin, mean: [127.0 / 255.0; 3], std: [128.0 / 255.0; 3], bgr }
             }
-            Preset::Siglip => Preprocessing { size, resize: Resize::Squash, mean: [0.5; 3], std: [0.5; 3] },
+            Preset::Siglip => {
+                Preprocessing { size, resize: Resize::Squash, mean: [0.5; 3], std: [0.5; 3], bgr }
+            }
         }
     }
 }
@@ -192,7 +198,9 @@ mod tests {
         };
         let pixels: Vec<u8> = (0..20 * 40).flat_map(|i| [column(i % 40); 3]).collect();
         let image = Image { width: 40, height: 20, channels: 3, pixels };
-        let of = |resize| Preprocessing { size: 20, resize, mean: [0.0; 3], std: [1.0; 3] }.pixels(&image);
+        let of = |resize| {
+            Preprocessing { size: 20, resize, mean: [0.0; 3], std: [1.0; 3], bgr: false }.pixels(&image)
+        };
         let (crop, squash) = (of(Resize::Crop { shorter: 20 }), of(Resize::Squash));
         assert_eq!((crop.len(), squash.len()), (1200, 1200));
         assert_eq!((crop[0], crop[57]), (0, 255));

@@ -97,6 +97,7 @@ pub(super) mod number {
     pub(crate) const FUNCTION: u64 = 25;
     /// Within a graph.
     pub(crate) const NODE: u64 = 1;
+    pub(crate) const CONSTANT: u64 = 5;
     pub(crate) const GRAPH_INPUT: u64 = 11;
     pub(crate) const GRAPH_OUTPUT: u64 = 12;
     pub(crate) const FUNCTION_NODE: u64 = 7;
@@ -105,6 +106,9 @@ pub(super) mod number {
     pub(crate) const OUTPUT: u64 = 2;
     pub(crate) const OPERATOR: u64 = 4;
     pub(crate) const ATTRIBUTE: u64 = 5;
+    /// Within a constant.
+    pub(crate) const SIDE: u64 = 1;
+    pub(crate) const CONSTANT_NAME: u64 = 8;
     /// Within an attribute, and of inputs and outputs.
     pub(crate) const NAME: u64 = 1;
     pub(crate) const FLOAT: u64 = 2;

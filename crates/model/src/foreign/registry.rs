@@ -54,8 +54,8 @@ impl Registry {
         is_name(name) && self.folder.join(name).join(SPEC).is_file()
     }
 
-    /// Keeps a file under a name that is free. The spec is written last: a model is there whole or not at all.
-    pub fn add(&self, name: &str, spec: &ForeignSpec, bytes: &[u8]) -> Result<()> {
+    /// Refuses names that are none, and one that is taken.
+    pub fn check_free(&self, name: &str) -> Result<()> {
         if !is_name(name) {
             return Err(bad(
                 name,
@@ -71,6 +71,12 @@ impl Registry {
                 format!("there is one of this name already; remove it first: siskin model remove {name}"),
             ));
         }
+        Ok(())
+    }
+
+    /// Keeps a file under a name that is free. The spec is written last: a model is there whole or not at all.
+    pub fn add(&self, name: &str, spec: &ForeignSpec, bytes: &[u8]) -> Result<()> {
+        self.check_free(name)?;
         let folder = self.folder.join(name);
         std::fs::create_dir_all(&folder).map_err(|source| io("create", &folder, source))?;
         let json = serde_json::to_string_pretty(spec).map_err(|e| bad(name, e.to_string()))?;
@@ -106,6 +112,17 @@ impl Registry {
         ForeignNetwork::load(spec, bytes).map_err(|fault| Error::Foreign { name: name.into(), fault })
     }
 
+    /// A model that is loaded when its features are first asked for.
+    pub fn later(&self, name: &str) -> Result<ForeignNetwork> {
+        ForeignNetwork::later(self.spec(name)?, self.folder.join(name).join(NETWORK))
+            .map_err(|fault| Error::Foreign { name: name.into(), fault })
+    }
+
+    /// The name of a model by its [`ForeignSpec::hash`].
+    pub fn name_of(&self, hash: &str) -> Option<String> {
+        self.names().into_iter().find(|name| self.spec(name).is_ok_and(|spec| spec.hash() == hash))
+    }
+
     /// The network that a trained head needs: of its name, or the same one under another name.
     pub fn wanted(&self, network: &NetworkRef) -> Result<ForeignNetwork> {
         let is_it = |name: &str| self.spec(name).is_ok_and(|spec| spec == network.spec);
@@ -137,6 +154,10 @@ impl Registry {
     }
 
     fn unknown(&self, name: &str) -> Error {
+        if is_embedded(name) {
+            let why = "it is a model inside the program, not an added one: it is always there, with its own preprocessing";
+            return bad(name, why.into());
+        }
         let there = self.names();
         let there = if there.is_empty() { "none".into() } else { there.join(", ") };
         bad(name, format!("no model of this name was added; there are: {there}"))
@@ -149,7 +170,11 @@ fn is_name(name: &str) -> bool {
     name.len() <= MOST_NAME
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(plain)
-        && !crate::EMBEDDED.iter().any(|(embedded, _)| *embedded == name)
+        && !is_embedded(name)
+}
+
+fn is_embedded(name: &str) -> bool {
+    crate::EMBEDDED.iter().any(|(embedded, _)| *embedded == name)
 }
 
 fn bad(name: &str, why: String) -> Error {

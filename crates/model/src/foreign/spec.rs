@@ -1,5 +1,6 @@
 //! What must be known of a foreign network beside its file, and what a person may ask for when adding it.
 
+use super::fault::ForeignFault;
 use super::preprocess::{Preprocessing, Preset};
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +80,9 @@ pub struct Wishes {
     pub mean: Option<[f32; 3]>,
     /// Standard deviation of the channels.
     pub std: Option<[f32; 3]>,
+    /// Whether the network takes blue first.
+    #[serde(default)]
+    pub bgr: bool,
     /// Squash, or take the centre: `true` squashes.
     pub squash: Option<bool>,
     /// How an output with several vectors becomes one.
@@ -86,12 +90,24 @@ pub struct Wishes {
 }
 
 impl Wishes {
+    /// Refuses means and deviations of colours from 0 to 255.
+    pub fn check(&self) -> Result<(), ForeignFault> {
+        for (what, given) in [("the mean", self.mean), ("the standard deviation", self.std)] {
+            if let Some(&value) = given.iter().flatten().find(|v| **v > 1.0) {
+                let must = "of colours from 0 to 1: where they are meant from 0 to 255, divide mean and standard deviation by 255";
+                return Err(ForeignFault::Setting { what, value: f64::from(value), must });
+            }
+        }
+        Ok(())
+    }
+
     /// The preprocessing for inputs of `size` pixels.
     pub fn preprocessing(&self, size: u32) -> Preprocessing {
         use super::preprocess::Resize;
         let mut of = self.preset.unwrap_or(Preset::Imagenet).preprocessing(size);
         of.mean = self.mean.unwrap_or(of.mean);
         of.std = self.std.unwrap_or(of.std);
+        of.bgr = self.bgr;
         of.resize = match (self.squash, of.resize) {
             (Some(true), _) => Resize::Squash,
             (Some(false), Resize::Squash) => Resize::Crop { shorter: size },

@@ -104,15 +104,15 @@ fn text_of(bytes: &[u8]) -> Result<String, Unreadable> {
 }
 
 #[derive(Default)]
-struct Attribute<'a> {
-    name: &'a [u8],
+pub(super) struct Attribute<'a> {
+    pub(super) name: &'a [u8],
     text: &'a [u8],
     float: f32,
-    whole: u64,
+    pub(super) whole: u64,
     wholes: Vec<i64>,
 }
 
-fn attributes(node: &[u8]) -> impl Iterator<Item = Result<Attribute<'_>, Unreadable>> {
+pub(super) fn attributes(node: &[u8]) -> impl Iterator<Item = Result<Attribute<'_>, Unreadable>> {
     fields(node).filter_map(|field| match field {
         Ok(field) => match (field.number, field.content) {
             (number::ATTRIBUTE, Content::Bytes(bytes)) => Some(attribute(bytes)),

@@ -73,6 +73,91 @@ fn a_convolution_gives_what_its_formula_gives() {
 }
 
 #[test]
+fn what_onnx_takes_as_one_where_it_is_left_out_is_one_here() {
+    // Convolution, pooling and dropout with every attribute left out that may be, and the same written out.
+    let made = |short: bool| {
+        let ones = [("strides", &[1, 1][..])];
+        let kernel = ("kernel_shape", &[2, 2][..]);
+        let weights: Vec<f32> = (0..2 * 3 * 4).map(|i| i as f32 / 10.0 - 1.0).collect();
+        let mut nodes = match short {
+            true => vec![
+                node("Conv", &["x", "w"], "c", &[]),
+                node("MaxPool", &["c"], "m", &[kernel]),
+                node("AveragePool", &["m"], "a", &[kernel]),
+                node("Dropout", &["a", "ratio"], "d", &[]),
+            ],
+            false => vec![
+                conv(&["x", "w"], "c", 1, 0),
+                node("MaxPool", &["c"], "m", &[kernel, ones[0]]),
+                node("AveragePool", &["m"], "a", &[kernel, ones[0]]),
+                node("Identity", &["a"], "d", &[]),
+            ],
+        };
+        nodes.push(node("Flatten", &["d"], "y", &[]));
+        file(
+            &nodes,
+            &[floats("w", &[2, 3, 2, 2], &weights), floats("ratio", &[1], &[0.5])],
+            &[value("x", &[Some(1), Some(3), Some(8), Some(8)])],
+            &[value("y", &[Some(1), None])],
+        )
+    };
+    let of = |bytes: Vec<u8>| {
+        let spec = tried(bytes.clone(), &Wishes::default()).unwrap().spec;
+        let pixels: Vec<u8> = (0..192u32).map(|i| (i * i % 251) as u8).collect();
+        let network = ForeignNetwork::load(spec, bytes).unwrap();
+        network.features(&[&pixels], &AtomicBool::new(false)).unwrap().unwrap()
+    };
+    assert_eq!((of(made(true)).len(), of(made(true))), (2 * 5 * 5, of(made(false))));
+}
+
+#[test]
+fn an_output_of_class_scores_names_what_they_are_computed_from() {
+    let layer = |columns: u64, last: &[Vec<u8>]| {
+        let weights: Vec<f32> = (0..3 * columns).map(|i| (i % 7) as f32 - 3.0).collect();
+        let nodes = [
+            &[
+                node("GlobalAveragePool", &["x"], "p", &[]),
+                node("Flatten", &["p"], "before", &[]),
+                node("Dropout", &["before"], "dropped", &[]),
+            ],
+            last,
+        ]
+        .concat();
+        let inputs = [value("x", &[None, Some(3), Some(16), Some(16)])];
+        let bytes =
+            file(&nodes, &[floats("w", &[3, columns], &weights)], &inputs, &[value("y", &[None, None])]);
+        tried(bytes, &Wishes::default()).unwrap()
+    };
+    let scores = |columns| {
+        layer(columns, &[node("Gemm", &["dropped", "w"], "s", &[]), node("Softmax", &["s"], "y", &[])]).scores
+    };
+    assert_eq!(scores(1_000), Some(ClassScores { classes: 1_000, features: Some("before".into()) }));
+    assert_eq!(scores(512), None, "a projection");
+    let product = layer(1_001, &[node("MatMul", &["dropped", "w"], "y", &[])]);
+    assert_eq!(product.scores.unwrap().classes, 1_001);
+    assert_eq!(tried(network(Some(16)), &Wishes::default()).unwrap().scores, None);
+}
+
+#[test]
+fn blue_may_come_first() {
+    // Features are the means of the channels in the order in which the network gets them.
+    let nodes = [node("GlobalAveragePool", &["x"], "p", &[]), node("Flatten", &["p"], "y", &[])];
+    let of = |bgr: bool, shape: [Option<u64>; 4]| {
+        let bytes = file(&nodes, &[], &[value("x", &shape)], &[value("y", &[None, Some(3)])]);
+        let (mean, std) = (Some([0.0; 3]), Some([1.0, 0.5, 0.25]));
+        let spec = tried(bytes.clone(), &Wishes { mean, std, bgr, ..Wishes::default() }).unwrap().spec;
+        let network = ForeignNetwork::load(spec, bytes).unwrap();
+        let pixels: Vec<u8> = (0..64).flat_map(|_| [51, 102, 204]).collect();
+        network.features(&[&pixels], &AtomicBool::new(false)).unwrap().unwrap()
+    };
+    let shape = [None, Some(3), Some(8), Some(8)];
+    let near = |a: Vec<f32>, b: [f32; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-5);
+    assert!(near(of(false, shape), [0.2, 0.8, 3.2]) && near(of(true, shape), [3.2, 0.8, 0.2]));
+    let spec = tried(network(Some(16)), &Wishes::default()).unwrap().spec;
+    assert!(!serde_json::to_string(&spec).unwrap().contains("bgr"), "hashes of specs are what they were");
+}
+
+#[test]
 fn what_is_wrong_is_said_in_one_sentence() {
     let none = Wishes::default();
     let good = network(Some(16));
@@ -88,6 +173,11 @@ fn what_is_wrong_is_said_in_one_sentence() {
     );
     assert!(with(Wishes { size: Some(20), ..none.clone() }).contains("16 x 16 pixels, not of 20 x 20"));
     assert!(with(Wishes { std: Some([0.0; 3]), ..none.clone() }).contains("standard deviation is 0"));
+    let bytes = with(Wishes { mean: Some([127.0; 3]), ..none.clone() });
+    assert!(
+        bytes.contains("the mean is 127") && bytes.contains("divide mean and standard deviation by 255"),
+        "{bytes}"
+    );
     let with = |nodes: &[Vec<u8>], constants: &[Vec<u8>], inputs: &[Vec<u8>]| {
         refusal(file(nodes, constants, inputs, &[value("y", &[None, None])]), &none)
     };
@@ -136,16 +226,25 @@ fn added_models_are_kept_under_their_names() {
     registry.add("tiny", &spec, &network(Some(16))).unwrap();
     let again = registry.add("tiny", &spec, &network(Some(16))).unwrap_err().to_string();
     assert!(again.contains("siskin model remove tiny"), "{again}");
+    let inside = registry.spec("mini-imagenet-conv4").unwrap_err().to_string();
+    assert!(inside.contains("inside the program"), "{inside}");
     for name in ["", "../up", "a/b", ".hidden", "omniglot-conv4s", "a b", &"x".repeat(65)] {
         assert!(registry.add(name, &spec, b"").is_err(), "{name}");
     }
     assert_eq!((registry.names(), registry.spec("tiny").unwrap()), (vec!["tiny".to_owned()], spec));
+    let (now, later) =
+        (Model::added(&registry, "tiny").unwrap(), Model::added_later(&registry, "tiny").unwrap());
+    assert_eq!((now.hash(), registry.name_of(now.hash())), (later.hash(), Some("tiny".into())));
+    let view = now.view(&image(2));
+    assert_eq!(now.embed([&view]).unwrap(), later.embed([&view]).unwrap());
+    let broken = Model::added_later(&registry, "tiny").unwrap();
     let path = folder.path().join("models/tiny/network.onnx");
     let mut bytes = std::fs::read(&path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&path, &bytes).unwrap();
     let error = registry.open("tiny").err().unwrap().to_string();
     assert!(error.contains("damaged or was changed"), "{error}");
+    assert!(broken.embed([&view]).unwrap_err().to_string().contains("damaged or was changed"));
     registry.remove("tiny").unwrap();
     assert!(registry.names().is_empty() && registry.remove("tiny").is_err());
 }

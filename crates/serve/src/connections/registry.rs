@@ -1,8 +1,8 @@
 //! Who is connected. When there are too many, the one that keeps us waiting longest must leave; one that is worked for may stay.
 
+use crate::peer::Peer;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
@@ -26,22 +26,6 @@ struct Open {
     next: u64,
     all: HashMap<u64, Arc<Connection>>,
     of_peer: HashMap<Peer, usize>,
-}
-
-/// Addresses that count as one client: an address of version 4, or the network that one customer has of version 6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Peer([u8; 8]);
-
-impl Peer {
-    fn of(address: IpAddr) -> Peer {
-        match address.to_canonical() {
-            IpAddr::V4(v4) => {
-                let [a, b, c, d] = v4.octets();
-                Peer([0, 0, 0, 0, a, b, c, d])
-            }
-            IpAddr::V6(v6) => Peer(std::array::from_fn(|i| v6.octets()[i])),
-        }
-    }
 }
 
 /// What is known of a connection.
@@ -89,6 +73,10 @@ impl Connection {
     pub(super) fn answered(&self) -> u64 {
         self.at_work(false);
         self.answered.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn peer(&self) -> Peer {
+        self.peer
     }
 
     fn since(&self, clock: &AtomicU64, yes: bool) {
@@ -182,9 +170,8 @@ impl Registry {
         self.start.elapsed().as_millis() as u64
     }
 
-    /// A seat for a client at this address; nothing where every seat is worked for.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Seat> {
-        let peer = Peer::of(address);
+    /// A seat for this client; nothing where every seat is worked for.
+    pub(super) fn admit(self: &Arc<Self>, peer: Peer) -> Option<Seat> {
         let mut open = self.lock();
         let now = self.now();
         if open.of_peer.get(&peer).is_some_and(|count| *count >= self.most_per_peer)
@@ -214,6 +201,12 @@ impl Registry {
         Some(Seat { registry: self.clone(), id, connection })
     }
 
+    /// Whether every connection of this client is worked for.
+    pub(super) fn all_at_work(&self, peer: Peer) -> bool {
+        let open = self.lock();
+        open.all.values().filter(|c| c.peer == peer).all(|c| c.at_work.load(Ordering::Relaxed))
+    }
+
     /// Whether there is a connection that has had no answer yet and whose request may be on its way.
     pub(super) fn someone_is_new(&self) -> bool {
         let now = self.now();
@@ -236,7 +229,7 @@ mod tests {
     use super::*;
 
     fn seat(registry: &Arc<Registry>, address: [u8; 4]) -> Option<Seat> {
-        let seat = registry.admit(address.into())?;
+        let seat = registry.admit(Peer::of(address.into()))?;
         seat.connection.may_be_ended_by(tokio::spawn(std::future::pending::<()>()).abort_handle());
         Some(seat)
     }

@@ -4,8 +4,9 @@ use super::{Id, Shared, id};
 use crate::App;
 use crate::answers::{LongAnswer, joined};
 use crate::error::Reply;
+use crate::peer::Peer;
 use crate::store::Entry;
-use crate::task::Task;
+use crate::task::ServedTask;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -67,11 +68,11 @@ fn about_model(model: &Model) -> Value {
 }
 
 /// All tasks, some in a turn: there may be many, with many classes.
-pub(crate) async fn list(State(app): Shared) -> Reply<LongAnswer> {
+pub(crate) async fn list(State(app): Shared, peer: Peer) -> Reply<LongAnswer> {
     let all = app.tasks.all();
     let room = app.answers.claim(all.iter().map(|entry| about_bytes(entry)).sum()).await?;
     let mut job =
-        app.work.job(all.iter().map(|entry| about_bytes(entry)).sum::<usize>() as f64 * BYTE_SECONDS);
+        app.work.job(peer, all.iter().map(|entry| about_bytes(entry)).sum::<usize>() as f64 * BYTE_SECONDS);
     let mut parts = vec![b"{\"tasks\":[".to_vec()];
     for (i, some) in all.chunks(TASKS_A_TURN).enumerate() {
         let (app, some) = (app.clone(), some.to_vec());
@@ -106,8 +107,8 @@ pub(super) fn about_task(app: &App, entry: &Entry) -> Value {
         "classes": classes.map(|(name, count)| json!({"name": name, "examples": count})).collect::<Vec<_>>(),
     });
     match &entry.task {
-        Task::OneClass(task) => about["calibration"] = about_calibration(task.calibration()),
-        Task::Sets(task) => {
+        ServedTask::OneClass(task) => about["calibration"] = about_calibration(task.calibration()),
+        ServedTask::Sets(task) => {
             about["label_sets"] = true.into();
             about["examples"] = task.examples().into();
         }
@@ -133,8 +134,8 @@ fn about_calibration(known: &TaskCalibration) -> Value {
 }
 
 /// Forgets a task.
-pub(crate) async fn delete(State(app): Shared, path: Id) -> Reply<StatusCode> {
+pub(crate) async fn delete(State(app): Shared, peer: Peer, path: Id) -> Reply<StatusCode> {
     let (shared, id) = (app.clone(), id(path)?);
-    app.work.job(0.0).turn(move |_| shared.tasks.delete(&id)).await?;
+    app.work.job(peer, 0.0).turn(move |_| shared.tasks.delete(&id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -2,20 +2,22 @@
 
 use super::about::about_task;
 use super::create::{ClassBody, LabelledImage, examples, form, labelled, shown};
-use super::images::{check_images, image_seconds, stop_if, warnings};
+use super::images::{image_seconds, open, stop_if, warnings};
 use super::{Id, Shared, id};
 use crate::App;
 use crate::answers::{LongAnswer, joined};
 use crate::body::{self, Kind};
 use crate::error::{Refusal, Reply};
+use crate::peer::Peer;
 use crate::store::Entry;
-use crate::task::Task;
+use crate::task::ServedTask;
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use siskin_adapt::{Model, Shape, Support, TaskClassifier};
+use siskin_adapt::{LabelledImages, Model, Shape, TaskClassifier};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -50,11 +52,12 @@ pub(crate) async fn add(State(app): Shared, path: Id, request: Request) -> Reply
         Kind::Json => {
             let bytes = read.bytes.clone();
             let more = move |_: &Arc<AtomicBool>| labelled(body::json::<MoreBody>(&bytes)?.classes);
-            app.work.job(body::seconds(&read.bytes)).turn(more).await?
+            app.work.job(read.peer, body::seconds(&read.bytes)).turn(more).await?
         }
-        Kind::Multipart(boundary) => form(&app, &read, &boundary).await?,
+        Kind::Multipart(boundary) => form(&app, &read, boundary).await?,
     };
-    check_images(&app, given.iter().map(|g| &g.bytes))?;
+    let mut job = app.work.job(read.peer, 0.0);
+    let opened = open(&app, &mut job, given.iter().map(|g| g.bytes.clone()).collect()).await?;
     let known = |class: &&String| !task.classes().contains(class);
     let shape = Shape {
         classes: task.classes().len() + classes.iter().filter(known).count(),
@@ -63,10 +66,10 @@ pub(crate) async fn add(State(app): Shared, path: Id, request: Request) -> Reply
     shape.check(&app.limits.fit)?;
     rename(task, &classes, &mut given);
     let network = &app.models[entry.model];
-    let decoding: f64 = given.iter().map(|g| image_seconds(network, &g.bytes)).sum();
-    let mut job = app.work.job(decoding + 2.0 * shape.fit_seconds());
+    let decoding: f64 = opened.iter().map(|one| image_seconds(network, one)).sum();
+    job.expect(decoding + 2.0 * shape.fit_seconds());
     let examples = examples(&app, &mut job, given, entry.model).await?;
-    let more = Support::more(classes, examples)?;
+    let more = LabelledImages::more(classes, examples)?;
     drop(read.room);
     let shared = app.clone();
     let (entry, mismatch) = job
@@ -75,12 +78,18 @@ pub(crate) async fn add(State(app): Shared, path: Id, request: Request) -> Reply
             let task = entry.task.one_class()?.with_examples(network, &more, late)?;
             stop_if(late)?;
             let mismatch = network.mismatch(more.examples().iter().map(|e| &e.view.look));
-            Ok((shared.tasks.replace(&entry, Task::OneClass(Arc::new(task)))?, mismatch))
+            Ok((shared.tasks.replace(&entry, ServedTask::OneClass(Arc::new(task)))?, mismatch))
         })
         .await?;
     let mut about = about_task(&app, &entry);
     about["warnings"] = warnings(mismatch);
     Ok(Json(about))
+}
+
+/// The images of a body, for the fuzz targets.
+pub(crate) fn images_of_more(bytes: &[u8]) -> Vec<Bytes> {
+    let more = body::json::<MoreBody>(bytes).and_then(|more| labelled(more.classes));
+    more.map(|(_, given)| given.into_iter().map(|g| g.bytes).collect()).unwrap_or_default()
 }
 
 /// Gives names that were made up a number that is free: an example of the same name and class would be replaced.
@@ -102,17 +111,17 @@ fn rename(task: &TaskClassifier, classes: &[String], given: &mut [LabelledImage]
 }
 
 /// Forgets a class with its examples.
-pub(crate) async fn remove_class(State(app): Shared, path: PartOf) -> Reply<Json<Value>> {
+pub(crate) async fn remove_class(State(app): Shared, peer: Peer, path: PartOf) -> Reply<Json<Value>> {
     let (id, class) = part(path)?;
-    change(&app, &id, move |task, model, late| task.without_class(model, &class, late)).await
+    change(&app, (peer, &id), move |task, model, late| task.without_class(model, &class, late)).await
 }
 
 /// Forgets one example, by its place in the list.
-pub(crate) async fn remove_example(State(app): Shared, path: PartOf) -> Reply<Json<Value>> {
+pub(crate) async fn remove_example(State(app): Shared, peer: Peer, path: PartOf) -> Reply<Json<Value>> {
     let (id, index) = part(path)?;
     let index: usize =
         index.parse().map_err(|_| Refusal::bad("an example is meant by its index, a number"))?;
-    change(&app, &id, move |task, model, late| task.without_example(model, index, late)).await
+    change(&app, (peer, &id), move |task, model, late| task.without_example(model, index, late)).await
 }
 
 fn part(path: PartOf) -> Reply<(String, String)> {
@@ -121,7 +130,7 @@ fn part(path: PartOf) -> Reply<(String, String)> {
 
 async fn change(
     app: &Arc<App>,
-    id: &str,
+    (peer, id): (Peer, &str),
     by: impl FnOnce(&TaskClassifier, &Model, &Arc<AtomicBool>) -> siskin_adapt::Result<TaskClassifier>
     + Send
     + 'static,
@@ -129,12 +138,12 @@ async fn change(
     let entry: Arc<Entry> = app.tasks.get(id)?;
     let shared = app.clone();
     entry.task.one_class()?;
-    let mut job = app.work.job(2.0 * entry.task.shape().fit_seconds());
+    let mut job = app.work.job(peer, 2.0 * entry.task.shape().fit_seconds());
     let entry = job
         .turn(move |late| {
             let task = by(entry.task.one_class()?, &shared.models[entry.model], late)?;
             stop_if(late)?;
-            shared.tasks.replace(&entry, Task::OneClass(Arc::new(task)))
+            shared.tasks.replace(&entry, ServedTask::OneClass(Arc::new(task)))
         })
         .await?;
     Ok(Json(about_task(app, &entry)))

@@ -2,12 +2,12 @@
 
 use super::Shared;
 use super::about::about_task;
-use super::images::{check_images, image_seconds, stop_if, view, warnings};
+use super::images::{Opened, image_seconds, open, stop_if, view, warnings};
 use crate::App;
 use crate::body::{self, Encoded, Kind, Part, Read};
 use crate::error::{Refusal, Reply};
 use crate::store::Entry;
-use crate::task::Task;
+use crate::task::ServedTask;
 use crate::work::Job;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -16,8 +16,12 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Deserialize;
-use siskin_adapt::{Example, LabelSetTask, Mismatch, Model, Shape, Support, TaskClassifier, look_every};
+use siskin_adapt::{
+    Example, LabelSetTask, LabelledImages, Mismatch, Model, Shape, TaskClassifier, look_every,
+};
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Characters of an example's name that are kept.
 const MOST_SHOWN: usize = 200;
@@ -85,22 +89,24 @@ pub(crate) async fn create(
         }
         Kind::Json => {
             let bytes = read.bytes.clone();
-            app.work.job(body::seconds(&bytes)).turn(move |_| task_json(&bytes)).await?
+            app.work.job(read.peer, body::seconds(&bytes)).turn(move |_| task_json(&bytes)).await?
         }
         Kind::Multipart(boundary) => {
-            let (classes, given) = form(&app, &read, &boundary).await?;
+            let (classes, given) = form(&app, &read, boundary).await?;
             NewTask { settings, classes, images: given }
         }
     };
     let named = new.settings.model.as_deref().map(|name| named(&app, name)).transpose()?;
-    check_images(&app, new.images.iter().map(|g| &g.bytes))?;
+    let mut job = app.work.job(read.peer, 0.0);
+    let opened = open(&app, &mut job, new.images.iter().map(|g| g.bytes.clone()).collect()).await?;
     let seconds = fit_seconds(&app, &new)?;
     let model = match named {
         Some(model) => model,
-        None if app.choose => suiting(&app, &new.images).await?,
+        None if app.choose => suiting(&app, &mut job, &new.images, &opened).await?,
         None => 0,
     };
-    let (entry, mismatch) = make(&app, new, model, seconds).await?;
+    job.expect(opened.iter().map(|one| image_seconds(&app.models[model], one)).sum::<f64>() + seconds);
+    let (entry, mismatch) = make(&app, &mut job, new, model).await?;
     drop(read.room);
     let mut about = about_task(&app, &entry);
     about["warnings"] = warnings(mismatch);
@@ -131,13 +137,17 @@ fn named(app: &App, name: &str) -> Reply<usize> {
 }
 
 /// The place of the model that suits what some of the images look like. What is no image is refused when its turn comes.
-async fn suiting(app: &Arc<App>, images: &[LabelledImage]) -> Reply<usize> {
-    let some: Vec<Bytes> =
-        images.iter().step_by(look_every(images.len())).map(|image| image.bytes.clone()).collect();
-    let mut job = app.work.job(some.iter().map(|bytes| image_seconds(&app.models[0], bytes)).sum());
-    let mut looks = Vec::with_capacity(some.len());
-    for bytes in some {
-        let app = app.clone();
+async fn suiting(
+    app: &Arc<App>,
+    job: &mut Job<'_>,
+    images: &[LabelledImage],
+    opened: &[Opened],
+) -> Reply<usize> {
+    let every = look_every(images.len());
+    job.expect(opened.iter().step_by(every).map(|one| image_seconds(&app.models[0], one)).sum());
+    let mut looks = Vec::new();
+    for image in images.iter().step_by(every) {
+        let (app, bytes) = (app.clone(), image.bytes.clone());
         looks.extend(job.turn(move |late| stop_if(late).map(|()| app.intake.look(&bytes).ok())).await?);
     }
     Ok(Model::suiting(&app.models, &looks))
@@ -146,21 +156,18 @@ async fn suiting(app: &Arc<App>, images: &[LabelledImage]) -> Reply<usize> {
 /// Decodes the images one after the other, then adapts.
 async fn make(
     app: &Arc<App>,
+    job: &mut Job<'_>,
     new: NewTask,
     model: usize,
-    fit_seconds: f64,
 ) -> Reply<(Arc<Entry>, Option<Mismatch>)> {
-    let network = &app.models[model];
-    let decoding: f64 = new.images.iter().map(|g| image_seconds(network, &g.bytes)).sum();
-    let mut job = app.work.job(decoding + fit_seconds);
-    let examples = examples(app, &mut job, new.images, model).await?;
-    let support = Support::new(new.classes, examples)?;
+    let examples = examples(app, job, new.images, model).await?;
+    let support = LabelledImages::new(new.classes, examples)?;
     let (app, settings) = (app.clone(), new.settings);
     job.turn(move |late| {
         let network = &app.models[model];
         let task = match settings.label_sets {
-            true => Task::Sets(Arc::new(LabelSetTask::adapt(network, &support, &settings.name, late)?)),
-            false => Task::OneClass(Arc::new(TaskClassifier::adapt_until(
+            true => ServedTask::Sets(Arc::new(LabelSetTask::adapt(network, &support, &settings.name, late)?)),
+            false => ServedTask::OneClass(Arc::new(TaskClassifier::adapt_until(
                 network,
                 &support,
                 &settings.name,
@@ -228,21 +235,31 @@ pub(super) fn shown(class: &str, number: usize) -> String {
 }
 
 /// The same from a form: the name of a field is the class of its image.
-pub(super) async fn form(app: &App, read: &Read, boundary: &str) -> Reply<(Vec<String>, Vec<LabelledImage>)> {
+pub(super) async fn form(
+    app: &App,
+    read: &Read,
+    boundary: String,
+) -> Reply<(Vec<String>, Vec<LabelledImage>)> {
+    let (bytes, most) = (read.bytes.clone(), app.limits.max_images);
+    let parse = move |_: &Arc<AtomicBool>| body::parts(bytes, &boundary, most).map(labelled_parts);
+    app.work.job(read.peer, body::seconds(&read.bytes)).turn(parse).await
+}
+
+fn labelled_parts(parts: Vec<Part>) -> (Vec<String>, Vec<LabelledImage>) {
     let mut classes: Vec<String> = Vec::new();
+    // By hash: names may be long, and differ at their end only.
+    let mut places: HashMap<String, usize> = HashMap::new();
     let mut given = Vec::new();
-    for Part { field, file, bytes } in
-        body::parts(read.bytes.clone(), boundary, app.limits.max_images).await?
-    {
-        let class = classes.iter().position(|name| *name == field).unwrap_or(classes.len());
-        if class == classes.len() {
+    for Part { field, file, bytes } in parts {
+        let class = *places.entry(field.clone()).or_insert_with(|| {
             classes.push(field.clone());
-        }
+            classes.len() - 1
+        });
         let made_up = file.is_none();
         let name = file.unwrap_or_else(|| format!("{field} {}", given.len() + 1));
         given.push(LabelledImage { name: name.chars().take(MOST_SHOWN).collect(), made_up, class, bytes });
     }
-    Ok((classes, given))
+    (classes, given)
 }
 
 /// The images of a body, for the fuzz targets.

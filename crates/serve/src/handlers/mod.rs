@@ -8,10 +8,10 @@ mod predict;
 mod suggest;
 
 pub(crate) use about::{delete, health, list, metrics, models, openapi, show};
-pub(crate) use change::{add, examples_of, remove_class, remove_example};
+pub(crate) use change::{add, examples_of, images_of_more, remove_class, remove_example};
 pub(crate) use create::{create, images_of_task};
 pub(crate) use predict::{images_of_question, predict};
-pub(crate) use suggest::suggest;
+pub(crate) use suggest::{images_of_pool, suggest};
 
 use crate::App;
 use crate::error::{Refusal, Reply};

@@ -1,13 +1,13 @@
 //! Answers for images.
 
-use super::images::{check_images, image_seconds, turns, view, warnings};
+use super::images::{image_seconds, open, turns, view, warnings};
 use super::{Id, Shared, id};
 use crate::App;
 use crate::answers::{LongAnswer, joined};
 use crate::body::{self, Encoded, Kind, Read};
 use crate::error::{Refusal, Reply};
 use crate::store::Entry;
-use crate::task::Task;
+use crate::task::ServedTask;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
@@ -72,11 +72,12 @@ pub(crate) async fn predict(
     let entry = app.tasks.get(&id)?;
     let read = body::read(&app, request).await?;
     let (settings, images) = images(&app, &read, settings).await?;
-    check_images(&app, images.iter())?;
+    let mut job = app.work.job(read.peer, 0.0);
+    let opened = open(&app, &mut job, images.clone()).await?;
     let (answering, notes) = answering(&entry, settings)?;
     let each = entry.task.shape().answer_seconds();
-    let seconds = |image: &Bytes| each + image_seconds(&app.models[entry.model], image);
-    let mut job = app.work.job(images.iter().map(seconds).sum());
+    let seconds = opened.iter().map(|one| each + image_seconds(&app.models[entry.model], one));
+    job.expect(seconds.clone().sum());
     let room = app.answers.claim(images.len() * answer_bytes(&entry.task, settings.explain)).await?;
     let (mut parts, mut looks) =
         (vec![format!("{{\"task\":{},\"predictions\":[", json!(id)).into_bytes()], Vec::new());
@@ -101,10 +102,10 @@ type Answering = Arc<dyn Fn(&Features) -> Reply<Vec<Prediction>> + Send + Sync>;
 /// What answers by these settings, and what to expect of that.
 fn answering(entry: &Entry, settings: Settings) -> Reply<(Answering, Vec<String>)> {
     let task = match &entry.task {
-        Task::OneClass(task) => task.clone(),
-        Task::Sets(task) => {
+        ServedTask::OneClass(task) => task.clone(),
+        ServedTask::Sets(task) => {
             if settings.rules() != Rules::default() || settings.explain > 0 {
-                let why = "this task has label sets: level, abstain, min_probability and explain are for tasks of one class an image";
+                let why = "this task has label sets: level, abstain, min_probability and explain are for tasks with one class per image";
                 return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, why));
             }
             let task = task.clone();
@@ -126,17 +127,17 @@ fn answering(entry: &Entry, settings: Settings) -> Reply<(Answering, Vec<String>
 
 /// Bytes of the answer for one image, at most, as text and, for the images of a turn, before it is text: every class twice (with its
 /// probability, and in the set), and the nearest examples or the sizes of label sets, of which there is one more than labels.
-fn answer_bytes(task: &Task, explain: usize) -> usize {
+fn answer_bytes(task: &ServedTask, explain: usize) -> usize {
     /// Of a name beside its letters, and of the numbers beside it.
     const EACH: usize = 80;
     let classes: usize = task.classes().iter().map(|(name, _)| name.len() + EACH).sum();
     let more = match task {
-        Task::OneClass(task) => {
+        ServedTask::OneClass(task) => {
             let longest = |names: &[String]| names.iter().map(String::len).max().unwrap_or(0);
             let near = longest(task.names()) + longest(task.classes()) + 2 * EACH;
             explain.min(task.labels().len()) * near
         }
-        Task::Sets(task) => (task.labels().count() + 1) * EACH,
+        ServedTask::Sets(task) => (task.labels().count() + 1) * EACH,
     };
     2 * (2 * classes + more + 4 * EACH)
 }
@@ -177,9 +178,11 @@ async fn images(app: &App, read: &Read, settings: Settings) -> Reply<(Settings, 
     let bytes = read.bytes.clone();
     match body::kind(&read.headers)? {
         Kind::Image => Ok((settings, vec![bytes])),
-        Kind::Json => app.work.job(body::seconds(&bytes)).turn(move |_| images_json(&bytes)).await,
+        Kind::Json => app.work.job(read.peer, body::seconds(&bytes)).turn(move |_| images_json(&bytes)).await,
         Kind::Multipart(boundary) => {
-            let parts = body::parts(bytes, &boundary, app.limits.max_images).await?;
+            let (most, seconds) = (app.limits.max_images, body::seconds(&bytes));
+            let parts = move |_: &Arc<AtomicBool>| body::parts(bytes, &boundary, most);
+            let parts = app.work.job(read.peer, seconds).turn(parts).await?;
             Ok((settings, parts.into_iter().map(|part| part.bytes).collect()))
         }
     }

@@ -1,6 +1,6 @@
 //! Which images to label next, and whether more labels would help.
 
-use super::images::{check_images, image_seconds, stop_if, turns, view};
+use super::images::{image_seconds, open, stop_if, turns, view};
 use super::{Id, Shared, id};
 use crate::body::{self, Encoded, Kind};
 use crate::error::{Refusal, Reply};
@@ -32,8 +32,8 @@ fn usual_count() -> usize {
     5
 }
 
-/// What was asked for: the images, how many, and by what.
-struct Asked {
+/// What a body of JSON asks for, checked: the images, how many, and by what.
+struct SuggestRequest {
     images: Vec<Bytes>,
     count: usize,
     by: Criterion,
@@ -56,13 +56,14 @@ pub(crate) async fn suggest(State(app): Shared, path: Id, request: Request) -> R
         return Err(Refusal::bad("send JSON: {\"images\": [...], \"count\": 5}"));
     }
     let bytes = read.bytes.clone();
-    let Asked { images, count, by } =
-        app.work.job(body::seconds(&bytes)).turn(move |_| asked(&bytes)).await?;
-    check_images(&app, images.iter())?;
+    let SuggestRequest { images, count, by } =
+        app.work.job(read.peer, body::seconds(&bytes)).turn(move |_| request_of(&bytes)).await?;
+    let mut job = app.work.job(read.peer, 0.0);
+    let opened = open(&app, &mut job, images.clone()).await?;
     let each = entry.task.shape().answer_seconds();
-    let seconds = |image: &Bytes| each + image_seconds(&app.models[entry.model], image);
+    let seconds = opened.iter().map(|one| each + image_seconds(&app.models[entry.model], one));
     let fits = FITS * entry.task.shape().fit_seconds();
-    let mut job = app.work.job(images.iter().map(seconds).sum::<f64>() + fits);
+    job.expect(seconds.clone().sum::<f64>() + fits);
     let mut seen = Seen { features: None, places: Vec::new(), errors: Vec::new() };
     for images in turns(images, seconds) {
         let (shared, of) = (app.clone(), entry.clone());
@@ -121,7 +122,7 @@ fn answer(
     Ok(json!({ "task": id, "suggestions": next, "errors": seen.errors, "advice": advice }))
 }
 
-fn asked(bytes: &[u8]) -> Reply<Asked> {
+fn request_of(bytes: &[u8]) -> Reply<SuggestRequest> {
     let SuggestBody { images, count, criterion } = body::json(bytes)?;
     if count == 0 {
         return Err(Refusal::bad("count must be 1 or more"));
@@ -138,5 +139,10 @@ fn asked(bytes: &[u8]) -> Reply<Asked> {
                 .1
         }
     };
-    Ok(Asked { images: images.iter().map(Encoded::bytes).collect::<Reply<_>>()?, count, by })
+    Ok(SuggestRequest { images: images.iter().map(Encoded::bytes).collect::<Reply<_>>()?, count, by })
+}
+
+/// The images of a body, for the fuzz targets.
+pub(crate) fn images_of_pool(bytes: &[u8]) -> Vec<Bytes> {
+    request_of(bytes).map(|request| request.images).unwrap_or_default()
 }

@@ -43,6 +43,7 @@ const METRICS = [
 function showReliability() {
   $("reliability-body").replaceChildren(...models.flatMap((model) => {
     const t = model.test, heading = make("h3", { textContent: model.name });
+    if (model.added) return [heading, make("p", { textContent: "An added network: how sure it may be is learned anew from the examples of each task, and measured on those left out (under “Details”). “siskin calibrate” measures it on a data set of yours." })];
     if (!t) return [heading, make("p", { textContent: "Nothing was measured of this model; siskin export measures it." })];
     const row = (name, m) => make("tr", {}, make("th", { scope: "row", textContent: name }), ...METRICS.map(([, show]) => make("td", { textContent: show(m) })));
     const head = make("tr", {}, make("td"), ...METRICS.map(([name, , meaning]) => make("th", { scope: "col", textContent: name, title: meaning })));

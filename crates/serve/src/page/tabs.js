@@ -41,7 +41,7 @@ function loadModels() {
   return call("GET", "/v1/models").then((answer) => {
     models = answer.models;
     const any = answer.chosen_by_looks ? [make("option", { value: "", textContent: "chosen by what the photos look like" })] : [];
-    $("model").replaceChildren(...any, ...models.map((m) => make("option", { value: m.name, textContent: m.name })));
+    $("model").replaceChildren(...any, ...models.map((m) => make("option", { value: m.name, textContent: m.added ? `${m.name} (added network)` : m.name })));
     if (models.some((m) => m.name === wantedModel)) $("model").value = wantedModel;
     $("model-row").hidden = models.length < 2;
     showModelNote();

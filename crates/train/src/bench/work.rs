@@ -10,7 +10,7 @@ use siskin_gp::objective::Objective;
 use siskin_gp::posterior::Latent;
 use siskin_gp::{Labelled, Query, Resolution, Support, Task};
 use siskin_methods::gp::cdkt::Cdkt;
-use siskin_methods::{Episode, Features, matrix, select};
+use siskin_methods::{EpisodeRows, Features, matrix, select};
 
 /// The work of the Gaussian process in one training episode. Shares are parts of its time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -40,7 +40,7 @@ impl Work {
     pub(super) fn measure(
         method: &Cdkt,
         features: &Features,
-        episode: &Episode<'_>,
+        episode: &EpisodeRows<'_>,
         repeats: usize,
     ) -> Result<Option<Work>> {
         let gp = siskin_methods::Error::from;
@@ -141,7 +141,11 @@ fn by_queries(
 }
 
 /// Support and queries of an episode, as the predictive likelihood takes them.
-fn split(points: &Support, features: &Features, episode: &Episode<'_>) -> Result<(Task, Query, Vec<usize>)> {
+fn split(
+    points: &Support,
+    features: &Features,
+    episode: &EpisodeRows<'_>,
+) -> Result<(Task, Query, Vec<usize>)> {
     let gp = siskin_methods::Error::from;
     let of = |rows: &[usize]| rows.iter().map(|&row| episode.labels[row]).collect::<Vec<usize>>();
     let (known, asked) = (select(features, episode.support), select(features, episode.query));

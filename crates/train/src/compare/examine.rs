@@ -85,6 +85,9 @@ pub struct SameTest {
     pub settings: Vec<String>,
 }
 
+/// The splits that episodes are drawn from.
+const ASKED: [SplitName; 2] = [SplitName::Val, SplitName::Test];
+
 /// Tests and calibrates the model at `path`, a run folder or a model file.
 pub fn examine(name: &str, path: &Path, same: &SameTest, opener: &Opener<'_>) -> Result<Examined> {
     let by_test = |config: Config| {
@@ -94,7 +97,7 @@ pub fn examine(name: &str, path: &Path, same: &SameTest, opener: &Opener<'_>) ->
         }
         config.changed(&same.settings)
     };
-    let mut model = ModelUnderTest::open_changed(path, by_test, opener)?;
+    let mut model = ModelUnderTest::open_for(path, by_test, &ASKED, opener)?;
     if let Some(list) = &same.episodes {
         model.ask(list)?;
     }
@@ -108,7 +111,7 @@ pub(crate) fn examine_changed(
     change: impl FnOnce(Config) -> Result<Config>,
     opener: &Opener<'_>,
 ) -> Result<Examined> {
-    examine_model(name, path, &ModelUnderTest::open_changed(path, change, opener)?)
+    examine_model(name, path, &ModelUnderTest::open_for(path, change, &ASKED, opener)?)
 }
 
 fn examine_model(name: &str, path: &Path, model: &ModelUnderTest) -> Result<Examined> {

@@ -4,7 +4,7 @@ use super::Compared;
 use super::examine::Examined;
 use crate::curve::Curve;
 use crate::error::Result;
-use crate::plot::{Block, LineChart, ReliabilityPanel, Report, Section, Series, reliability_diagrams};
+use crate::plot::{LineChart, ReliabilityPanel, Report, ReportBlock, Section, Series, reliability_diagrams};
 use crate::report::measures;
 use siskin_calib::{PAPER_BINS, Predictions, Reliability};
 
@@ -21,7 +21,7 @@ impl Compared {
         let mut sections = vec![
             Section {
                 heading: "Accuracy".into(),
-                blocks: vec![accuracy.block(), Block::Text(paired), measures::words()],
+                blocks: vec![accuracy.block(), ReportBlock::Text(paired), measures::words()],
             },
             Section {
                 heading: "Can the probabilities be trusted, as predicted?".into(),
@@ -36,7 +36,8 @@ impl Compared {
         if !comparison.failures.is_empty() {
             let rows = comparison.failures.iter().map(|f| vec![f.name.clone(), f.why.clone()]).collect();
             let head = ["method", "what happened"].map(String::from).to_vec();
-            let failed = Section { heading: "What failed".into(), blocks: vec![Block::Table { head, rows }] };
+            let failed =
+                Section { heading: "What failed".into(), blocks: vec![ReportBlock::Table { head, rows }] };
             sections.insert(0, failed);
         }
         let title = "Siskin comparison".into();
@@ -44,7 +45,7 @@ impl Compared {
     }
 
     /// The reliability diagram of every method.
-    fn diagrams(&self, of: impl Fn(&Examined) -> &Predictions, what: &str) -> Result<Block> {
+    fn diagrams(&self, of: impl Fn(&Examined) -> &Predictions, what: &str) -> Result<ReportBlock> {
         let chart = |e: &Examined| -> Result<String> {
             let reliability = &Reliability::new(of(e), PAPER_BINS)?;
             let nll = Some(siskin_calib::nll(of(e)));
@@ -54,11 +55,11 @@ impl Compared {
         let caption = format!(
             "Probabilities {what}. Bars on the diagonal mean that of the queries given, say, 80 %, 80 % are right."
         );
-        Ok(Block::Charts { svgs, caption })
+        Ok(ReportBlock::Charts { svgs, caption })
     }
 
     /// Validation accuracy of every method.
-    fn curves(&self) -> Result<Block> {
+    fn curves(&self) -> Result<ReportBlock> {
         // A model file has no training curve.
         let runs = self.examined.iter().filter(|e| e.folder.is_dir());
         let series = runs.map(|e| {
@@ -71,14 +72,14 @@ impl Compared {
             y_name: "validation accuracy".into(),
             series: series.collect::<Result<_>>()?,
         };
-        Ok(Block::Chart { svg: chart.svg(), caption: String::new() })
+        Ok(ReportBlock::Chart { svg: chart.svg(), caption: String::new() })
     }
 
-    fn folders(&self) -> Block {
+    fn folders(&self) -> ReportBlock {
         let row = |e: &Examined| {
             vec![e.name.clone(), e.test.trained_episodes.to_string(), e.folder.display().to_string()]
         };
-        Block::Table {
+        ReportBlock::Table {
             head: ["method", "training episodes of the model", "run folder"].map(String::from).to_vec(),
             rows: self.examined.iter().map(row).collect(),
         }

@@ -2,7 +2,7 @@
 
 use super::rows::{Calibrations, Difference, Row};
 use super::{Comparison, Failure};
-use crate::plot::Block;
+use crate::plot::ReportBlock;
 
 /// A titled table of cells.
 #[derive(Debug, Clone, PartialEq)]
@@ -159,8 +159,8 @@ impl Table {
     }
 
     /// As part of a page.
-    pub fn block(&self) -> Block {
-        Block::Table { head: self.head.clone(), rows: self.rows.clone() }
+    pub(crate) fn block(&self) -> ReportBlock {
+        ReportBlock::Table { head: self.head.clone(), rows: self.rows.clone() }
     }
 }
 

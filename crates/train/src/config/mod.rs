@@ -68,7 +68,7 @@ impl Config {
 
     /// The config that a run wrote, with settings. Earlier versions wrote the tables of all methods: those of others are
     /// left out.
-    pub fn load_saved(path: &Path, settings: &[String]) -> Result<Config> {
+    pub(crate) fn load_saved(path: &Path, settings: &[String]) -> Result<Config> {
         let text = read(path)?;
         Config::parse_saved(&text, settings).map_err(|e| in_file(path, e))
     }
@@ -80,7 +80,7 @@ impl Config {
     }
 
     /// [`Config::load_saved`] from text.
-    pub fn parse_saved(text: &str, settings: &[String]) -> Result<Config> {
+    pub(crate) fn parse_saved(text: &str, settings: &[String]) -> Result<Config> {
         Config::read(text, settings, None, true)
     }
 

@@ -19,12 +19,12 @@ pub struct Section {
     /// The heading.
     pub heading: String,
     /// Its contents in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<ReportBlock>,
 }
 
 /// A piece of a section.
 #[derive(Debug, Clone)]
-pub enum Block {
+pub enum ReportBlock {
     /// A paragraph of plain text.
     Text(String),
     /// A table; cells that begin like a number stand to the right, those of several lines are shown so.
@@ -55,7 +55,7 @@ pub enum Block {
         /// The line.
         summary: String,
         /// What it hides.
-        blocks: Vec<Block>,
+        blocks: Vec<ReportBlock>,
     },
     /// A command or a file, as it is.
     Code(String),
@@ -116,29 +116,29 @@ fn section(section: &Section) -> String {
     format!("<section>\n<h2>{}</h2>\n{blocks}</section>\n", escape(&section.heading))
 }
 
-fn block(one: &Block) -> String {
+fn block(one: &ReportBlock) -> String {
     match one {
-        Block::Text(text) => format!("<p>{}</p>\n", escape(text)),
-        Block::Code(text) => format!("<pre>{}</pre>\n", escape(text)),
-        Block::Table { head, rows } => table(head, rows),
-        Block::Chart { svg, caption } => {
+        ReportBlock::Text(text) => format!("<p>{}</p>\n", escape(text)),
+        ReportBlock::Code(text) => format!("<pre>{}</pre>\n", escape(text)),
+        ReportBlock::Table { head, rows } => table(head, rows),
+        ReportBlock::Chart { svg, caption } => {
             format!("<figure class=\"wide\">\n{svg}{}</figure>\n", figcaption(caption))
         }
-        Block::Charts { svgs, caption } => {
+        ReportBlock::Charts { svgs, caption } => {
             let (svgs, caption) = (svgs.concat(), figcaption(caption));
             format!("<figure>\n<div class=\"charts\">{svgs}</div>{caption}</figure>\n")
         }
-        Block::Words(words) => {
+        ReportBlock::Words(words) => {
             let one = |(word, meaning): &(String, String)| {
                 format!("<dt>{}</dt><dd>{}</dd>", escape(word), escape(meaning))
             };
             format!("<dl>{}</dl>\n", words.iter().map(one).collect::<String>())
         }
-        Block::Fold { summary, blocks } => {
+        ReportBlock::Fold { summary, blocks } => {
             let inside: String = blocks.iter().map(block).collect();
             format!("<details><summary>{}</summary>\n{inside}</details>\n", escape(summary))
         }
-        Block::Figures(figures) => {
+        ReportBlock::Figures(figures) => {
             let one = |(value, name): &(String, String)| {
                 format!("<div><b>{}</b><span>{}</span></div>", escape(value), escape(name))
             };
@@ -180,16 +180,16 @@ fn begins_like_a_number(cell: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn page(block: Block) -> String {
+    fn page(block: ReportBlock) -> String {
         let section = Section { heading: "h".into(), blocks: vec![block] };
         Report { title: "A & B".into(), subtitle: "s".into(), sections: vec![section] }.html()
     }
 
     #[test]
     fn text_is_escaped_and_charts_are_not() {
-        let text = page(Block::Text("<script>alert(1)</script>".into()));
+        let text = page(ReportBlock::Text("<script>alert(1)</script>".into()));
         assert!(!text.contains("<script>") && text.contains("<title>A &amp; B</title>"));
-        let chart = page(Block::Chart { svg: "<svg></svg>".into(), caption: "a < b".into() });
+        let chart = page(ReportBlock::Chart { svg: "<svg></svg>".into(), caption: "a < b".into() });
         assert!(chart.contains("<svg></svg>") && chart.contains("a &lt; b"));
     }
 
@@ -198,14 +198,14 @@ mod tests {
         let head = ["method", "accuracy", "shots"].map(String::from).to_vec();
         let row = ["CDKT", "65.21 ± 0.45", "5-shot"].map(String::from).to_vec();
         let other = ["DKT", "", "five"].map(String::from).to_vec();
-        let html = page(Block::Table { head, rows: vec![row, other] });
+        let html = page(ReportBlock::Table { head, rows: vec![row, other] });
         assert!(html.contains("<th>method</th><th class=\"n\">accuracy</th><th>shots</th>"), "{html}");
         assert!(html.contains("<td class=\"n\">65.21 ± 0.45</td>"));
     }
 
     #[test]
     fn the_page_asks_for_nothing_from_outside() {
-        let html = page(Block::Figures(vec![("0.031".into(), "ECE".into())]));
+        let html = page(ReportBlock::Figures(vec![("0.031".into(), "ECE".into())]));
         assert!(!html.contains("http") && !html.contains("src=") && !html.contains("url("));
         assert!(html.contains("<b>0.031</b><span>ECE</span>"));
     }

@@ -20,7 +20,7 @@ mod theme;
 pub use episode::{EpisodePlot, PlotClass, PlotQuery, Thumbnail};
 pub use error::PlotError;
 pub use histogram::{HistogramPanel, Histograms};
-pub use html::{Block, Report, Section};
+pub use html::{Report, ReportBlock, Section};
 pub use lines::{LineChart, Series};
 pub use paper::{confidence_histograms, likelihood_surfaces};
 pub use png::render_png;

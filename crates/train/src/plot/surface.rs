@@ -26,7 +26,7 @@ pub struct Surface {
 
 impl Surface {
     /// Takes `function(x, y)` at `nodes` × `nodes` points.
-    pub fn sample<E>(
+    pub(crate) fn sample<E>(
         title: &str,
         x_range: (f64, f64),
         y_range: (f64, f64),

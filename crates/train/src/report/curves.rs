@@ -2,7 +2,7 @@
 
 use crate::curve::Curve;
 use crate::error::Result;
-use crate::plot::{Block, LineChart, Section, Series};
+use crate::plot::{LineChart, ReportBlock, Section, Series};
 use std::path::Path;
 
 /// Points of a curve, at most: as many steps are averaged as that takes.
@@ -29,7 +29,7 @@ pub(super) fn section(folder: &Path) -> Result<Option<Section>> {
     };
     if accuracies.is_empty() {
         blocks.push(chart("loss", vec![("training loss", smooth)], caption));
-        blocks.push(Block::Text("There was no validation (train.validate_every = 0).".into()));
+        blocks.push(ReportBlock::Text("There was no validation (train.validate_every = 0).".into()));
     } else {
         blocks.push(chart("validation accuracy", vec![("validation accuracy", accuracies)], String::new()));
         blocks.push(chart(
@@ -41,7 +41,7 @@ pub(super) fn section(folder: &Path) -> Result<Option<Section>> {
     Ok(Some(Section { heading: "Training".into(), blocks }))
 }
 
-fn chart(y_name: &str, series: Vec<(&str, Vec<(f64, f64)>)>, caption: String) -> Block {
+fn chart(y_name: &str, series: Vec<(&str, Vec<(f64, f64)>)>, caption: String) -> ReportBlock {
     let series =
         series.into_iter().map(|(name, points)| Series { name: name.into(), points, spread: vec![] });
     let chart = LineChart {
@@ -50,5 +50,5 @@ fn chart(y_name: &str, series: Vec<(&str, Vec<(f64, f64)>)>, caption: String) ->
         y_name: y_name.into(),
         series: series.collect(),
     };
-    Block::Chart { svg: chart.svg(), caption }
+    ReportBlock::Chart { svg: chart.svg(), caption }
 }

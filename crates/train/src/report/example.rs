@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::evaluate::AnsweredEpisode;
-use crate::plot::{Block, EpisodePlot, PlotClass, PlotQuery, Thumbnail};
+use crate::plot::{EpisodePlot, PlotClass, PlotQuery, ReportBlock, Thumbnail};
 use crate::protocol;
 use crate::under_test::ModelUnderTest;
 use siskin_data::{Episode, Items, Split, SplitName, Transform};
@@ -12,23 +12,23 @@ use siskin_random::stream;
 const QUERIES_SHOWN: usize = 2;
 
 /// The blocks of the section.
-pub(super) fn blocks(model: &ModelUnderTest, answers: &[AnsweredEpisode]) -> Result<Vec<Block>> {
+pub(super) fn blocks(model: &ModelUnderTest, answers: &[AnsweredEpisode]) -> Result<Vec<ReportBlock>> {
     let episodes = protocol::episodes(model, SplitName::Test, 1)?;
     let (Some(episode), Some(answer)) = (episodes.first(), answers.first()) else { return Ok(Vec::new()) };
     let split = model.data.split(SplitName::Test);
     if matches!(split.items, Items::Embeddings(_)) {
-        return Ok(vec![Block::Text("The data are vectors: there is no picture to show.".into())]);
+        return Ok(vec![ReportBlock::Text("The data are vectors: there is no picture to show.".into())]);
     }
     let plot = plot(episode, answer, split, &model.data.test_transform)?;
     let drawn = |e| Error::Run(format!("the example episode cannot be drawn: {e}"));
     Ok(vec![
-        Block::Text("The first test episode. What it was shown:".into()),
-        Block::Charts { svgs: plot.classes().map_err(drawn)?, caption: String::new() },
-        Block::Text(format!(
+        ReportBlock::Text("The first test episode. What it was shown:".into()),
+        ReportBlock::Charts { svgs: plot.classes().map_err(drawn)?, caption: String::new() },
+        ReportBlock::Text(format!(
             "What it was asked, {QUERIES_SHOWN} images of each class, and the probabilities as predicted (before any tuning). A \
              tick stands for a right answer; the true class is in bold:"
         )),
-        Block::Charts { svgs: plot.queries().map_err(drawn)?, caption: String::new() },
+        ReportBlock::Charts { svgs: plot.queries().map_err(drawn)?, caption: String::new() },
     ])
 }
 

@@ -1,6 +1,6 @@
 //! The measures of a test: a table, and what each means.
 
-use crate::plot::Block;
+use crate::plot::ReportBlock;
 use siskin_calib::Measures;
 
 /// Name and meaning of each column of [`table`], as in docs/glossary.md.
@@ -19,14 +19,14 @@ pub(crate) fn row(name: &str, m: &Measures) -> Vec<String> {
 }
 
 /// Measures as a table.
-pub(crate) fn table(rows: Vec<Vec<String>>) -> Block {
+pub(crate) fn table(rows: Vec<Vec<String>>) -> ReportBlock {
     let head = std::iter::once(String::new()).chain(MEANINGS.iter().map(|(name, _)| name.to_string()));
-    Block::Table { head: head.collect(), rows }
+    ReportBlock::Table { head: head.collect(), rows }
 }
 
 /// One plain sentence a measure.
-pub(crate) fn words() -> Block {
-    Block::Words(MEANINGS.map(|(name, meaning)| (name.to_string(), meaning.to_string())).to_vec())
+pub(crate) fn words() -> ReportBlock {
+    ReportBlock::Words(MEANINGS.map(|(name, meaning)| (name.to_string(), meaning.to_string())).to_vec())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::checkpoint::Best;
 use crate::config::Config;
 use crate::error::Result;
 use crate::evaluate::{AnsweredEpisode, pooled};
-use crate::plot::{Block, ReliabilityPanel, Report, Section, reliability_diagrams};
+use crate::plot::{ReliabilityPanel, Report, ReportBlock, Section, reliability_diagrams};
 use crate::protocol::{self, TestReport};
 use crate::run::Run;
 use crate::under_test::ModelUnderTest;
@@ -51,13 +51,15 @@ pub fn of_training(run: &Run) -> Result<String> {
     if trainer.skipped() > 0 {
         figures.push((trainer.skipped().to_string(), "steps skipped: the gradient was not finite".into()));
     }
-    let next = Block::Text(
+    let next = ReportBlock::Text(
         "Validation chooses the model; how good it is on classes that chose nothing, a test says:".into(),
     );
     let command = quoted(run.folder().path());
-    let command = Block::Code(format!("siskin test {command}\nsiskin calibrate {command}"));
-    let mut sections =
-        vec![Section { heading: "In short".into(), blocks: vec![Block::Figures(figures), next, command] }];
+    let command = ReportBlock::Code(format!("siskin test {command}\nsiskin calibrate {command}"));
+    let mut sections = vec![Section {
+        heading: "In short".into(),
+        blocks: vec![ReportBlock::Figures(figures), next, command],
+    }];
     sections.extend(curves::section(run.folder().path())?);
     sections.push(settings(config));
     let subtitle = format!("{} on {}", config.method.name(), run.data().splits.train.items.name());
@@ -88,7 +90,7 @@ impl Tested<'_> {
             }
             None => vec![Section {
                 heading: "In short".into(),
-                blocks: vec![Block::Figures(vec![self.accuracy()])],
+                blocks: vec![ReportBlock::Figures(vec![self.accuracy()])],
             }],
         };
         sections.push(Section {
@@ -125,7 +127,7 @@ impl Tested<'_> {
         )
     }
 
-    fn in_short(&self, raw: &Measures, queries: usize) -> Vec<Block> {
+    fn in_short(&self, raw: &Measures, queries: usize) -> Vec<ReportBlock> {
         let report = self.report;
         let mut figures = vec![
             self.accuracy(),
@@ -156,10 +158,10 @@ impl Tested<'_> {
             percent(chance),
             100.0 * raw.ece
         );
-        vec![Block::Figures(figures), Block::Text(plain), table(rows), words()]
+        vec![ReportBlock::Figures(figures), ReportBlock::Text(plain), table(rows), words()]
     }
 
-    fn reliability(&self, raw: &Predictions, measures: &Measures) -> Result<Vec<Block>> {
+    fn reliability(&self, raw: &Predictions, measures: &Measures) -> Result<Vec<ReportBlock>> {
         let chart = |title: &str, predictions: &Predictions, nll: f64| -> Result<String> {
             let reliability = &Reliability::new(predictions, PAPER_BINS)?;
             Ok(reliability_diagrams(&[ReliabilityPanel { title: title.into(), reliability, nll: Some(nll) }]))
@@ -172,21 +174,22 @@ impl Tested<'_> {
             }
             None => {
                 let name = self.folder.map_or("MODEL".into(), quoted);
-                blocks.push(Block::Text("What tuning on validation classes would change:".into()));
-                blocks.push(Block::Code(format!("siskin calibrate {name}")));
+                blocks.push(ReportBlock::Text("What tuning on validation classes would change:".into()));
+                blocks.push(ReportBlock::Code(format!("siskin calibrate {name}")));
             }
         }
         let caption =
             "Bars on the diagonal mean that of the images named with, say, 80 % confidence, 80 % are named rightly."
                 .into();
-        blocks.insert(0, Block::Charts { svgs: charts, caption });
+        blocks.insert(0, ReportBlock::Charts { svgs: charts, caption });
         Ok(blocks)
     }
 }
 
 /// The config with every key, of the run's own method alone.
 fn settings(config: &Config) -> Section {
-    let fold = Block::Fold { summary: "Every key".into(), blocks: vec![Block::Code(config.to_toml())] };
+    let fold =
+        ReportBlock::Fold { summary: "Every key".into(), blocks: vec![ReportBlock::Code(config.to_toml())] };
     Section { heading: "The config".into(), blocks: vec![fold] }
 }
 

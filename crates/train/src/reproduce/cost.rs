@@ -169,7 +169,7 @@ fn train(method: &mut dyn Method, config: &Config) -> Result<Seconds> {
             (Drawn::new(classes, 0, size.div_ceil(classes), image), BASE_CLASSES, 1)
         }
     };
-    let episode = siskin_methods::Episode { way, ..drawn.episode()? };
+    let episode = siskin_methods::EpisodeRows { way, ..drawn.episode()? };
     let episodes = vec![episode; count];
     let rates = rates(&config.train, 0);
     timed(count, || {

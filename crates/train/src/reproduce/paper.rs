@@ -83,12 +83,12 @@ impl Cell {
     }
 
     /// The key of its row.
-    pub fn row_key(&self) -> &'static str {
+    pub(crate) fn row_key(&self) -> &'static str {
         &self.table.rows[self.row].key
     }
 
     /// The key of its column.
-    pub fn column_key(&self) -> &'static str {
+    pub(crate) fn column_key(&self) -> &'static str {
         &self.table.columns[self.column].key
     }
 

@@ -53,7 +53,7 @@ impl Plan {
     }
 
     /// What is known of a run.
-    pub fn record(&self, run: &PlannedRun) -> Result<Option<Record>> {
+    pub(crate) fn record(&self, run: &PlannedRun) -> Result<Option<Record>> {
         let path = self.record_path(run);
         match std::fs::read(&path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),

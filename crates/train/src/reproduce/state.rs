@@ -64,7 +64,7 @@ impl Plan {
         }
         Ok(match Progress::of(&run.folder)? {
             Progress::NotRun => State::NotRun,
-            Progress::Begun { done, of } => State::Stopped { done, of },
+            Progress::Begun { done, of } | Progress::Diverged { done, of } => State::Stopped { done, of },
             Progress::Trained { of } => State::Trained { of },
         })
     }

@@ -7,7 +7,7 @@ use super::state::State;
 use crate::atomic;
 use crate::compare::Table;
 use crate::error::{Result, io};
-use crate::plot::{Block, LineChart, Report, Section, Series};
+use crate::plot::{LineChart, Report, ReportBlock, Section, Series};
 use std::path::PathBuf;
 
 impl Plan {
@@ -71,17 +71,19 @@ impl Plan {
 
     fn html(&self, states: &[State]) -> String {
         let grid = self.grid(states, "\n").block();
-        let mut sections =
-            vec![Section { heading: self.heading(), blocks: vec![grid, Block::Text(self.how_to_read())] }];
+        let mut sections = vec![Section {
+            heading: self.heading(),
+            blocks: vec![grid, ReportBlock::Text(self.how_to_read())],
+        }];
         if self.table.name == "steps" {
-            let chart = Block::Chart { svg: self.chart(states).svg(), caption: String::new() };
+            let chart = ReportBlock::Chart { svg: self.chart(states).svg(), caption: String::new() };
             sections.push(Section { heading: "Our accuracy against steps".into(), blocks: vec![chart] });
         }
         for (heading, list) in [(FAILED, self.failures(states)), (CHANGED, self.changes(states))] {
             if !list.is_empty() {
                 let lines: Vec<String> =
                     list.iter().map(|(cells, what)| format!("{cells}: {what}")).collect();
-                let blocks = vec![Block::Text(lines.join("\n"))];
+                let blocks = vec![ReportBlock::Text(lines.join("\n"))];
                 sections.push(Section { heading: heading.into(), blocks });
             }
         }

@@ -5,7 +5,6 @@ use super::{Sweep, SweepRun, student};
 use crate::atomic;
 use crate::compare::{Interval, Row, quoted};
 use crate::error::{Error, Result};
-use std::path::PathBuf;
 
 /// The setting whose values are repetitions of the same run.
 const SEED: &str = "seed";
@@ -82,11 +81,6 @@ impl Sweep {
         Ok(markdown)
     }
 
-    /// The tables that [`Sweep::collect`] writes.
-    pub fn table_path(&self) -> PathBuf {
-        self.folder.join("table.csv")
-    }
-
     /// All keys of the table but the seed, in the order in which they are first named.
     fn keys(&self) -> Vec<String> {
         let mut keys: Vec<String> = Vec::new();
@@ -112,7 +106,7 @@ impl Sweep {
         groups
     }
 
-    /// One line a run.
+    /// One line per run.
     fn runs_csv(&self, rows: &[Option<Row>]) -> String {
         let mut keys = self.keys();
         keys.push(SEED.into());

@@ -8,8 +8,8 @@
 //! NAME/attempts.jsonl      one line each time a process began to work on it
 //! NAME/result.json         its figures, or why it failed
 //! NAME/log.txt             what it said
-//! table.csv, table.md      one line a setting, over its seeds
-//! runs.csv                 one line a run
+//! table.csv, table.md      one line per setting, over its seeds
+//! runs.csv                 one line per run
 //! ```
 
 mod collect;

@@ -44,6 +44,10 @@ impl Status {
             RunState::Unfinished(Progress::NotRun) if self.attempts.is_empty() => "waits".into(),
             RunState::Unfinished(Progress::NotRun) => "ended before its first save".into(),
             RunState::Unfinished(Progress::Begun { done, of }) => format!("{now}, {done} of {of} episodes"),
+            RunState::Unfinished(Progress::Diverged { .. }) if self.at_work => "at work again".into(),
+            RunState::Unfinished(Progress::Diverged { done, of }) => {
+                format!("diverged at {done} of {of} episodes")
+            }
             RunState::Unfinished(Progress::Trained { .. }) if self.at_work => "tests".into(),
             RunState::Unfinished(Progress::Trained { .. }) => "trained, not tested".into(),
         }

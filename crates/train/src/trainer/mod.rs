@@ -109,7 +109,7 @@ impl Trainer {
     }
 
     /// Goes on to the next phase: `method` is fresh and takes over what the phase before it learned.
-    pub fn enter(&mut self, phase: Phase, mut method: Box<dyn Method>) -> Result<()> {
+    pub(crate) fn enter(&mut self, phase: Phase, mut method: Box<dyn Method>) -> Result<()> {
         let before = self.outcome(&phase)?;
         method.load_state(&handed_over(method.state(), &before, phase.scalars))?;
         self.average = new_average(&phase, &method.state());
@@ -311,7 +311,7 @@ impl Trainer {
 }
 
 /// Phase `index` of a config.
-pub fn phase_at(config: &Config, index: usize) -> Result<Phase> {
+pub(crate) fn phase_at(config: &Config, index: usize) -> Result<Phase> {
     let phases = phases(config)?;
     let count = phases.len();
     phases.into_iter().nth(index).ok_or_else(|| {

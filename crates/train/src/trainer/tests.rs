@@ -3,7 +3,7 @@ use super::*;
 use crate::config::Select;
 use crate::episodes::{TrainingEpisode, Validation};
 use siskin_methods::{
-    Episode, FeatureEpisode, Features, Images, Notice, Place, Prediction, Rates, Rows, ScalarFit, Share,
+    EpisodeRows, FeatureEpisode, Features, Images, Notice, Place, Prediction, Rates, Rows, ScalarFit, Share,
     State, StepReport, TaskRows,
 };
 use std::path::Path;
@@ -26,7 +26,7 @@ fn share(loss: f64) -> Share {
 }
 
 impl Method for Counter {
-    fn shares(&self, episodes: &[Episode<'_>], _: Place) -> siskin_methods::Result<Vec<Share>> {
+    fn shares(&self, episodes: &[EpisodeRows<'_>], _: Place) -> siskin_methods::Result<Vec<Share>> {
         Ok(episodes.iter().map(|episode| share(episode.labels[0] as f64)).collect())
     }
     fn take(&mut self, shares: Vec<Share>, rates: Rates) -> siskin_methods::Result<StepReport> {
@@ -392,7 +392,7 @@ fn the_best_is_chosen_by_accuracy_or_by_nll() {
 struct Dying(u64);
 
 impl Method for Dying {
-    fn shares(&self, _: &[Episode<'_>], _: Place) -> siskin_methods::Result<Vec<Share>> {
+    fn shares(&self, _: &[EpisodeRows<'_>], _: Place) -> siskin_methods::Result<Vec<Share>> {
         Ok(vec![share(1.0)])
     }
     fn take(&mut self, _: Vec<Share>, _: Rates) -> siskin_methods::Result<StepReport> {

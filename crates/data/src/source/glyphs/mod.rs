@@ -18,13 +18,13 @@ use program::Program;
 use siskin_random::stream;
 
 /// Number of classes.
-pub const CLASSES: usize = 600;
+pub(crate) const CLASSES: usize = 600;
 /// Examples of each class, one by each drawer.
-pub const EXAMPLES: usize = 20;
+pub(crate) const EXAMPLES: usize = 20;
 /// Width and height of an image.
-pub const SIDE: usize = 28;
+pub(crate) const SIDE: usize = 28;
 /// The seed of the data set that bears the name `glyphs`.
-pub const SEED: u64 = 1;
+pub(crate) const SEED: u64 = 1;
 
 /// Classes of the training, validation and test part, in this order.
 const PARTS: [usize; 3] = [400, 80, 120];
@@ -48,7 +48,7 @@ const HABIT: Jitter = Jitter {
 };
 
 /// All images of `seed`: a pure function of it, the same bytes on any machine and any number of threads.
-pub fn dataset(seed: u64) -> Result<Dataset> {
+pub(crate) fn dataset(seed: u64) -> Result<Dataset> {
     let programs = invent(seed);
     let drawers: Vec<Drawer> = (0..EXAMPLES).map(|d| Drawer::new(seed, d)).collect();
     let classes = programs

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Rounds of covariances and means at most.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 12;
 /// Steps of the means in the first rounds and in the later ones.
 const STEPS: (usize, usize) = (4, 10);
 /// Steps that L-BFGS looks back on.

@@ -11,6 +11,7 @@ mod centres;
 mod covariance;
 mod rows;
 mod sizes;
+mod store;
 #[cfg(test)]
 mod tests;
 

@@ -37,10 +37,10 @@ impl Sizes {
         let leading = (WORK / (n * c)).sqrt().min((COVARIANCES / c).sqrt());
         let leading = (leading as usize).clamp(LEAST.min(points), points);
         let (m, r) = (points as f64, leading as f64);
-        // Features with their squares, rows as they came and standardised, variances and slopes of every class; matrices of the inducing
-        // points; covariances before and after a step, with their factors.
+        // Features with their squares, rows three times (the caller's, those given and those standardised), variances and slopes of every
+        // class; matrices of the inducing points; covariances before and after a step, with their factors.
         let bytes =
-            n * (4.0 * (2.0 * m - r) + 16.0 * d + 40.0 * c) + 40.0 * m * m + c * (36.0 * r * r + 150.0 * m);
+            n * (4.0 * (2.0 * m - r) + 24.0 * d + 40.0 * c) + 40.0 * m * m + c * (36.0 * r * r + 150.0 * m);
         match bytes <= MOST_BYTES {
             true => Ok(Sizes { points, leading }),
             false => {

@@ -159,7 +159,7 @@ pub(super) fn search(
     points: &Points,
     starts: &Starts<'_>,
     cancelled: &AtomicBool,
-    told: &dyn Fn(f64),
+    report: &dyn Fn(f64),
 ) -> Result<Option<Found>> {
     let folds = folds(points);
     if folds.is_empty() {
@@ -173,7 +173,7 @@ pub(super) fn search(
             place[1] = mean.asinh();
             let value = problem.value(&place)?;
             evaluations += 1;
-            told(f64::from(evaluations as u32) / 24.0);
+            report(f64::from(evaluations as u32) / 24.0);
             let rises = value.guarded > before;
             before = value.guarded;
             if best.as_ref().is_none_or(|best| value.guarded < best.guarded) {
@@ -199,7 +199,7 @@ pub(super) fn search(
                 }
                 let value = problem.value(&place)?;
                 evaluations += 1;
-                told(f64::from(evaluations as u32) / 24.0);
+                report(f64::from(evaluations as u32) / 24.0);
                 if value.guarded < best.guarded {
                     best = value;
                     break;

@@ -194,8 +194,8 @@ impl LabelSetClassifier {
         let labelled =
             one_label::Points { x: &some.x, y: &some.rarest, classes: points.labels, weights: None };
         let starts = Starts::new(&given, labelled, self.kernel.is_none())?;
-        let told = |part: f64| self.progress.reach(0.3 + 0.5 * part);
-        let found = search(points, &starts, &self.cancelled, &told)?;
+        let report = |part: f64| self.progress.reach(0.3 + 0.5 * part);
+        let found = search(points, &starts, &self.cancelled, &report)?;
         let (hyper, spread, held_out, evaluations) = match found {
             Some(found) => (found.hyper, found.spread, Some(found.held_out), found.evaluations),
             None => (starts.at(&starts.centre())?.hyper, 1.0, None, 0),
@@ -204,8 +204,8 @@ impl LabelSetClassifier {
         let asked = self.inducing.filter(|&count| count > 0).or((rows <= ALL).then_some(rows));
         let sizes = Sizes::new(asked, rows, points.x.ncols(), points.labels)?;
         let z = points.select(&points.spread(sizes.points)).x;
-        let told = |round: usize, of: usize| self.progress.reach(0.8 + 0.2 * round as f64 / of as f64);
-        let done = points.fit(&z, sizes.leading, &hyper, (0.1 * GAIN, &self.cancelled), &told)?;
+        let report = |round: usize, of: usize| self.progress.reach(0.8 + 0.2 * round as f64 / of as f64);
+        let done = points.fit(&z, sizes.leading, &hyper, (0.1 * GAIN, &self.cancelled), &report)?;
         let learned = LearnedSets {
             labels: points.labels,
             tau: hyper.tau,

@@ -1,14 +1,11 @@
 //! Saving and loading: one safetensors file with a version and a checksum; the classifier of sizes lies in it as a file of its own.
 
-use super::super::file::{
-    self, Array, Header as _, Reader, file_error, floats, narrow_floats, row, whole, write_whole,
-};
-use super::super::inducing::{Inducing, Narrow};
+use super::super::file::{self, Header as _, Reader, file_error, floats, row, whole, write_whole};
+use super::super::inducing::Inducing;
 use super::super::inputs::Standardiser;
 use super::{GpClassifier, LabelSetClassifier, LearnedSets, SetSizes, Trained};
 use crate::kernels::Kernel;
 use crate::{Hyper, Result};
-use faer::Mat;
 use safetensors::tensor::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -63,7 +60,7 @@ impl LabelSetClassifier {
             let bytes = by.to_bytes()?;
             arrays.push(("sizes.classifier", Dtype::U8, vec![bytes.len()], bytes));
         }
-        arrays.extend(model.members.iter().flat_map(member_arrays));
+        arrays.extend(model.members.iter().flat_map(Inducing::arrays));
         header.sealed(&arrays, path)
     }
 
@@ -97,15 +94,6 @@ impl LabelSetClassifier {
     }
 }
 
-fn member_arrays(members: &Inducing) -> Vec<Array> {
-    vec![
-        floats("inducing.z", &members.z),
-        narrow_floats("inducing.mean", &[&members.mean]),
-        narrow_floats("inducing.factors", &members.narrow.factors.iter().collect::<Vec<_>>()),
-        narrow_floats("inducing.variances", &[&members.narrow.others]),
-    ]
-}
-
 fn trained(read: &Reader<'_>, header: &Header) -> Result<Trained> {
     let width = read.matrix("mean")?.ncols();
     let standardiser = Standardiser { mean: read.row("mean", width)?, scale: read.row("scale", width)? };
@@ -129,13 +117,8 @@ fn trained(read: &Reader<'_>, header: &Header) -> Result<Trained> {
     let members = match &header.kernel {
         None => None,
         Some(kernel) => {
-            kernel.check(labels)?;
             let hyper = Hyper { kernel: kernel.clone(), mean: prior_mean, tau };
-            let z: Mat<f64> = read.matrix("inducing.z")?;
-            let z = read.sized("inducing.z", z.nrows(), width)?;
-            let narrow =
-                Narrow { factors: read.narrow("inducing.factors")?, others: read.one("inducing.variances")? };
-            Some(Inducing::from_parts(z, hyper.prior(labels), read.one("inducing.mean")?, narrow)?)
+            Some(Inducing::read(read, &hyper, labels, width)?)
         }
     };
     let (sizes, learned) = (SetSizes { values, by }, header.learned.clone());

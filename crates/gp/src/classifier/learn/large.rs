@@ -69,7 +69,7 @@ impl Problem<'_> {
     fn value(&self, place: &Place, from: Option<&Done>) -> Result<Value> {
         let hyper = self.starts.at(place)?.hyper;
         let job = Job {
-            points: labelled(&self.fold.known),
+            points: labelled(self.fold.known.points()),
             classes: self.fold.known.points().classes,
             z: self.z,
             hyper: &hyper,
@@ -95,8 +95,8 @@ impl Problem<'_> {
 }
 
 /// Points as fits by inducing points take them.
-fn labelled(points: &Few) -> Labelled<'_> {
-    Labelled { x: points.x.as_ref(), drawn: Drawn::One(&points.y), weights: points.weights.as_deref() }
+fn labelled(points: Points<'_>) -> Labelled<'_> {
+    Labelled { x: points.x.as_ref(), drawn: Drawn::One(points.y), weights: points.weights }
 }
 
 fn judged(latent: &Latent, held: &Few) -> Result<HeldOut> {
@@ -110,14 +110,14 @@ fn judged(latent: &Latent, held: &Few) -> Result<HeldOut> {
     Ok(HeldOut { own, log_loss, accuracy })
 }
 
-/// Hyperparameters, and the fit to all points. `order` lists the points whatever the order of the rows.
+/// Hyperparameters, and the fit to all points, which come in an order that is the same whatever the order of the rows.
 pub(in super::super) fn learn_large(
     settings: &GpClassifier,
     kernel: Kernel,
     points: Points<'_>,
-    order: &[usize],
     sizes: Sizes,
 ) -> Result<Large> {
+    let order: &[usize] = &(0..points.y.len()).collect::<Vec<usize>>();
     let given = Parameters::new(settings, kernel);
     let few = points.few(order, settings.learn_points);
     let (parameters, found) = match settings.learn {
@@ -147,10 +147,9 @@ pub(in super::super) fn learn_large(
     let temperature = starts.directions().into_iter().take(usize::from(settings.learn));
     let walk = walk(&problem, &place, &temperature.collect::<Vec<Place>>(), 0.4)?;
     settings.progress.reach(0.6);
-    let all = points.in_order(order);
     let hyper = starts.at(&walk.best.place)?.hyper;
     let job = Job {
-        points: labelled(&all),
+        points: labelled(points),
         classes: points.classes,
         z: &z,
         hyper: &hyper,

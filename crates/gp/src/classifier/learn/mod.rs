@@ -149,7 +149,7 @@ impl Points<'_> {
     }
 
     /// All points, in this order.
-    fn in_order(&self, order: &[usize]) -> Few {
+    pub(super) fn in_order(&self, order: &[usize]) -> Few {
         self.select(order)
     }
 

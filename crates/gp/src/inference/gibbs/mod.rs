@@ -29,7 +29,7 @@ pub use one_vs_each::OneVsEachGibbs;
 pub(crate) use prior::root;
 pub use released::hermite_rule;
 pub(crate) use samples::Samples;
-pub use samples::{SampledLikelihood, Sampler};
+pub use samples::{GibbsSampler, SampledLikelihood};
 
 use crate::{Error, Result};
 

@@ -149,7 +149,7 @@ impl OneVsEachGibbs {
     }
 
     /// Mean and variance of the latent values in units of f, [Q, C] each: those of the mixture of the chains.
-    pub fn latent(&self, query: &Query) -> Result<Latent> {
+    pub(crate) fn latent(&self, query: &Query) -> Result<Latent> {
         let query = query.standardise(&self.task)?;
         let of_chain = |site: &Site| {
             let at: Vec<ChainLatent> =

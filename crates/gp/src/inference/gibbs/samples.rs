@@ -17,7 +17,7 @@ pub enum SampledLikelihood {
 
 /// Which likelihood to sample, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sampler {
+pub struct GibbsSampler {
     /// The likelihood.
     pub likelihood: SampledLikelihood,
     /// Number, length and seed of the chains; give each episode a seed of its own.
@@ -34,7 +34,7 @@ pub(crate) enum Samples {
     OneVsEach(OneVsEachGibbs),
 }
 
-impl Sampler {
+impl GibbsSampler {
     pub(crate) fn run(&self, task: &Task) -> Result<Samples> {
         Ok(match self.likelihood {
             SampledLikelihood::LogisticSoftmax => Samples::LogisticSoftmax(match self.released {

@@ -25,7 +25,7 @@ impl Differences {
     }
 
     /// Number of rows, N (C - 1).
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
@@ -46,13 +46,8 @@ impl Differences {
         self.classes
     }
 
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// `A f` for f [N, C].
-    pub fn apply(&self, f: &Mat<f64>) -> Vec<f64> {
+    pub(crate) fn apply(&self, f: &Mat<f64>) -> Vec<f64> {
         self.rows.iter().map(|&(n, own, c)| f[(n, own)] - f[(n, c)]).collect()
     }
 

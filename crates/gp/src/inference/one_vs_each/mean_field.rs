@@ -76,7 +76,7 @@ impl OveMeanField {
     /// The bound and its gradient by the envelope rule: `d/d(AKA') = (g g' - R)/2`, `d/d(Aa) = g`.
     /// Exact where the sweeps have converged; the caller checks [`OveMeanField::converged`]. `task` is the one it was built
     /// from; one of another size is an error.
-    pub fn gradient(&self, task: &Task) -> Result<Gradient> {
+    pub(crate) fn gradient(&self, task: &Task) -> Result<Gradient> {
         task.check_size(self.differences.points(), self.differences.classes())?;
         let m = self.differences.len();
         let mut slope = Mat::zeros(m, m);

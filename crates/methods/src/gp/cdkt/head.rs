@@ -9,7 +9,7 @@ use crate::gp::deep_kernel::{GpHead, Residual, matrix, row_major};
 use crate::shared::notice;
 use crate::shared::state::State;
 use crate::{
-    Episode, Features, GaussianProcess, LatentGaussians, Notice, Prediction, Purpose, TaskRows, select,
+    EpisodeRows, Features, GaussianProcess, LatentGaussians, Notice, Prediction, Purpose, TaskRows, select,
 };
 use faer::Mat;
 use siskin_gp::inference::{Inference, NaturalOptions, ReleasedPosterior, Stop, Updates};
@@ -84,7 +84,11 @@ impl CdktHead {
     }
 
     /// Objective and points of an episode, for programs that time their parts. [`ObjectiveName::ReleasedPredictive`] has none of this form.
-    pub(super) fn parts(&self, features: &Features, episode: &Episode<'_>) -> Result<(Objective, Support)> {
+    pub(super) fn parts(
+        &self,
+        features: &Features,
+        episode: &EpisodeRows<'_>,
+    ) -> Result<(Objective, Support)> {
         let objective = self.objective(episode.support, features.rows, episode.way)?;
         Ok((objective, Support::new(matrix(features), episode.labels, self.hyper.prior(episode.way))?))
     }
@@ -100,7 +104,7 @@ impl CdktHead {
     }
 
     /// Minus the released predictive likelihood of all rows, per row.
-    fn released_predictive(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss> {
+    fn released_predictive(&mut self, features: &Features, episode: &EpisodeRows<'_>) -> Result<HeadLoss> {
         let support = released::support_rows(episode);
         let (carry, draw) = self.carried.next(self.seed, support.len(), episode.way);
         let shape = [features.rows, self.config.samples];
@@ -184,7 +188,7 @@ impl GpHead for CdktHead {
     }
 
     /// Minus the objective of one episode per point.
-    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss> {
+    fn loss(&mut self, features: &Features, episode: &EpisodeRows<'_>) -> Result<HeadLoss> {
         if self.config.objective == ObjectiveName::ReleasedPredictive {
             return self.released_predictive(features, episode);
         }
@@ -323,7 +327,7 @@ mod tests {
         let (support, query) = (golden.usizes("support"), golden.usizes("query"));
         let images = Images::new(&[], [0, 1, 1, 1]).unwrap();
         let episode =
-            Episode { images, labels: &labels, support: &support, query: &query, way: count("way") };
+            EpisodeRows { images, labels: &labels, support: &support, query: &query, way: count("way") };
         let found = head.loss(&features, &episode).unwrap();
         assert_close("loss", &[found.loss], &golden.f64s("loss"), 1e-8);
         assert_close("dfeatures", &found.dfeatures, &golden.f64s("dfeatures"), 1e-8);

@@ -14,7 +14,7 @@ pub use settings::{CdktSettings, InferenceName, ObjectiveName};
 
 use crate::error::Result;
 use crate::gp::deep_kernel::DeepKernel;
-use crate::{Episode, Features, LatentGaussians, Setup};
+use crate::{EpisodeRows, Features, LatentGaussians, Setup};
 use siskin_gp::Support;
 use siskin_gp::objective::Objective;
 
@@ -32,7 +32,7 @@ impl Cdkt {
     pub fn objective_and_points(
         &self,
         features: &Features,
-        episode: &Episode<'_>,
+        episode: &EpisodeRows<'_>,
     ) -> Result<(Objective, Support)> {
         self.head().parts(features, episode)
     }

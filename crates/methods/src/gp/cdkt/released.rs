@@ -1,6 +1,6 @@
 //! Training by the predictive likelihood and prediction at test as the paper's released code has them.
 
-use crate::Episode;
+use crate::EpisodeRows;
 use crate::error::Result;
 use faer::Mat;
 use rand_distr::{Distribution, StandardNormal};
@@ -11,7 +11,7 @@ use siskin_nn::stream;
 
 /// The rows that the released code takes for its support: the first `way * shot` rows of a batch that is laid out class by
 /// class, in each class the support first. They are rows of the first class or two, most of them queries.
-pub(crate) fn support_rows(episode: &Episode<'_>) -> Vec<usize> {
+pub(crate) fn support_rows(episode: &EpisodeRows<'_>) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..episode.labels.len()).collect();
     rows.sort_by_key(|row| (episode.labels[*row], !episode.support.contains(row), *row));
     rows.truncate(episode.support.len());
@@ -54,10 +54,10 @@ mod tests {
         let labels = [0, 1, 2, 0, 0, 1, 1, 2, 2];
         let images = Images::new(&[], [0, 1, 1, 1]).unwrap();
         let episode =
-            Episode { images, labels: &labels, support: &[0, 1, 2], query: &[3, 4, 5, 6, 7, 8], way: 3 };
+            EpisodeRows { images, labels: &labels, support: &[0, 1, 2], query: &[3, 4, 5, 6, 7, 8], way: 3 };
         // Class 0 in one-shot: its support row and two of its queries.
         assert_eq!(support_rows(&episode), [0, 3, 4]);
-        let five = Episode { support: &[0, 1, 2, 5, 7], query: &[3, 4, 6, 8], ..episode };
+        let five = EpisodeRows { support: &[0, 1, 2, 5, 7], query: &[3, 4, 6, 8], ..episode };
         assert_eq!(support_rows(&five), [0, 3, 4, 1, 5]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::GpHead;
 use crate::error::Result;
-use crate::{Episode, FeatureEpisode, Images, ScalarFit};
+use crate::{EpisodeRows, FeatureEpisode, Images, ScalarFit};
 use rayon::prelude::*;
 
 /// The least share of the promised decrease that a step must bring (Armijo).
@@ -66,7 +66,7 @@ fn evaluate<H: GpHead>(head: &H, x: Vec<f64>, episodes: &[FeatureEpisode]) -> Re
         .map(|e| {
             let images = Images::new(&[], [0, 1, 1, 1])?;
             let (labels, support, query) = (&e.labels, &e.support, &e.query);
-            let episode = Episode { images, labels, support, query, way: e.way };
+            let episode = EpisodeRows { images, labels, support, query, way: e.way };
             let found = moved.clone().loss(&e.features, &episode)?;
             Ok((found.loss, found.dhyper))
         })

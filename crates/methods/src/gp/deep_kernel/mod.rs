@@ -22,7 +22,7 @@ use crate::shared::adam::ScalarAdam;
 use crate::shared::notice;
 use crate::shared::state::State;
 use crate::{
-    Episode, FeatureEpisode, Features, GaussianProcess, Images, Method, Notice, Place, Prediction, Rates,
+    EpisodeRows, FeatureEpisode, Features, GaussianProcess, Images, Method, Notice, Place, Prediction, Rates,
     Rows, ScalarFit, Setup, Share, StepReport, TaskRows,
 };
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ pub trait GpHead: Clone + Send + Sync {
     ///
     /// What an episode changes besides (running statistics, the place in a random stream, a warm start) changes here, and
     /// is then told by [`GpHead::changed`].
-    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss>;
+    fn loss(&mut self, features: &Features, episode: &EpisodeRows<'_>) -> Result<HeadLoss>;
 
     /// Goes on in its random stream as if so many episodes had come before, those of the same step.
     fn skip(&mut self, _episodes: u64) {}
@@ -197,7 +197,7 @@ impl<H: GpHead> DeepKernel<H> {
     }
 
     /// The head's part of a training episode alone: the loss of these features. Its gradients are computed too.
-    pub fn loss(&self, features: &Features, episode: &Episode<'_>) -> Result<f64> {
+    pub fn loss(&self, features: &Features, episode: &EpisodeRows<'_>) -> Result<f64> {
         Ok(self.head.clone().loss(features, episode)?.loss)
     }
 }
@@ -211,8 +211,8 @@ fn worst(a: Option<Residual>, b: Option<Residual>) -> Option<Residual> {
 }
 
 impl<H: GpHead> Method for DeepKernel<H> {
-    fn shares(&self, episodes: &[Episode<'_>], place: Place) -> Result<Vec<Share>> {
-        let share = |(index, episode): (usize, &Episode<'_>)| {
+    fn shares(&self, episodes: &[EpisodeRows<'_>], place: Place) -> Result<Vec<Share>> {
+        let share = |(index, episode): (usize, &EpisodeRows<'_>)| {
             let (mut head, mut step, mut notice) = (self.head.clone(), Step::default(), None);
             head.skip((place.first + index) as u64);
             let outcome = self.network.episode(episode.images, &mut step, |features| {

@@ -6,10 +6,10 @@ use super::{GpHead, matrix, row_major};
 use crate::error::Result;
 use crate::settings::Check;
 use crate::shared::state::State;
-use crate::{Episode, Error, Features, Prediction, Purpose, TaskRows};
+use crate::{EpisodeRows, Error, Features, Prediction, Purpose, TaskRows};
 use rand_chacha::rand_core::Rng;
 use serde::{Deserialize, Serialize};
-use siskin_gp::inference::{Chains, Inference, SampledLikelihood, Sampler};
+use siskin_gp::inference::{Chains, GibbsSampler, Inference, SampledLikelihood};
 use siskin_gp::kernels::{Cosine, Kernel, softplus_slope};
 use siskin_gp::objective::Objective;
 use siskin_gp::posterior::Posterior;
@@ -47,7 +47,7 @@ pub(crate) struct Sampling {
     pub sweeps: usize,
     pub test_sweeps: usize,
     pub initial_output_scale: f64,
-    /// See [`Sampler::released`].
+    /// See [`GibbsSampler::released`].
     pub as_released: bool,
     /// Whether models are chosen with the sweeps of training.
     pub select_as_trained: bool,
@@ -85,10 +85,10 @@ impl SampledHead {
     }
 
     /// The chains of purpose `name` number `index`: never the random numbers of another purpose or number.
-    fn sampler(&self, name: &str, index: u64, sweeps: usize) -> Sampler {
+    fn sampler(&self, name: &str, index: u64, sweeps: usize) -> GibbsSampler {
         let seed = stream(self.seed, name, index).next_u64();
         let chains = Chains { chains: self.sampling.chains, sweeps, seed };
-        Sampler { likelihood: self.sampling.likelihood, chains, released: self.sampling.as_released }
+        GibbsSampler { likelihood: self.sampling.likelihood, chains, released: self.sampling.as_released }
     }
 
     fn probabilities(&self, sampled: &Posterior, query: &Query, way: usize) -> Result<Vec<f64>> {
@@ -122,7 +122,7 @@ impl GpHead for SampledHead {
     }
 
     /// Minus the objective per point.
-    fn loss(&mut self, features: &Features, episode: &Episode<'_>) -> Result<HeadLoss> {
+    fn loss(&mut self, features: &Features, episode: &EpisodeRows<'_>) -> Result<HeadLoss> {
         let (way, index, sweeps) = (episode.way, self.episodes, self.sampling.sweeps);
         self.episodes += 1;
         let sampler = self.sampler("training", index, sweeps);
@@ -222,9 +222,9 @@ mod tests {
         (features, vec![0, 0, 0, 0, 1, 1, 1, 1])
     }
 
-    fn episode(labels: &[usize]) -> Episode<'_> {
+    fn episode(labels: &[usize]) -> EpisodeRows<'_> {
         let images = Images::new(&[], [0, 1, 1, 1]).unwrap();
-        Episode { images, labels, support: &[0, 4], query: &[1, 2, 3, 5, 6, 7], way: 2 }
+        EpisodeRows { images, labels, support: &[0, 4], query: &[1, 2, 3, 5, 6, 7], way: 2 }
     }
 
     #[test]

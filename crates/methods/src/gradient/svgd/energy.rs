@@ -6,7 +6,7 @@ use super::{Points, Shape, residual};
 
 /// The prior of a particle's weights w = (W, b).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prior {
+pub enum ParticlePrior {
     /// w ~ N(0, 1).
     StandardNormal,
     /// w ~ N(0, 1 / lambda), lambda ~ Gamma(1, 0.1), with the density of log lambda. A particle then ends with log lambda.
@@ -28,13 +28,13 @@ struct LambdaTerms {
     jacobian: f64,
 }
 
-impl Prior {
+impl ParticlePrior {
     /// Nothing where the weights have precision 1.
     fn precision(self) -> Option<LambdaTerms> {
         match self {
-            Prior::StandardNormal | Prior::ReleasedStandardNormal => None,
-            Prior::Hierarchical => Some(LambdaTerms { power: 1.0, jacobian: 1.0 }),
-            Prior::ReleasedHierarchical => Some(LambdaTerms { power: 2.0, jacobian: 0.0 }),
+            ParticlePrior::StandardNormal | ParticlePrior::ReleasedStandardNormal => None,
+            ParticlePrior::Hierarchical => Some(LambdaTerms { power: 1.0, jacobian: 1.0 }),
+            ParticlePrior::ReleasedHierarchical => Some(LambdaTerms { power: 2.0, jacobian: 0.0 }),
         }
     }
 }

@@ -17,7 +17,7 @@ mod energy;
 mod kernel;
 mod step;
 
-pub(crate) use energy::Prior;
+pub(crate) use energy::ParticlePrior;
 pub(crate) use energy::{energy_gradient, log_prior};
 pub(crate) use kernel::Kernel;
 pub(crate) use kernel::Rule;
@@ -35,7 +35,7 @@ pub struct Shape {
     /// Classes.
     pub way: usize,
     /// The prior.
-    pub prior: Prior,
+    pub prior: ParticlePrior,
     /// The kernel and the length of a step.
     pub rule: Rule,
 }
@@ -48,7 +48,7 @@ impl Shape {
 
     /// Numbers of one particle: W `[dim, way]`, b `[way]`, and log lambda where the prior has it.
     pub fn size(&self) -> usize {
-        self.weights() + usize::from(self.prior != Prior::StandardNormal)
+        self.weights() + usize::from(self.prior != ParticlePrior::StandardNormal)
     }
 
     /// W x + b of one particle, `[way]`.
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::shared::golden::{Golden, assert_close};
 
-    fn golden(text: &str, prior: Prior) -> (Golden, Shape) {
+    fn golden(text: &str, prior: ParticlePrior) -> (Golden, Shape) {
         let golden = Golden::parse(text);
         let count = |name: &str| golden.f64(name) as usize;
         let shape = Shape {
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn adapted_particles_and_their_mixture_are_those_of_pytorch() {
         for (text, prior) in [
-            (include_str!("../../../tests/golden/bmaml.json"), Prior::Hierarchical),
-            (include_str!("../../../tests/golden/bmaml_chaser.json"), Prior::StandardNormal),
+            (include_str!("../../../tests/golden/bmaml.json"), ParticlePrior::Hierarchical),
+            (include_str!("../../../tests/golden/bmaml_chaser.json"), ParticlePrior::StandardNormal),
         ] {
             let (golden, shape) = golden(text, prior);
             let (x, labels) = (golden.table("x", shape.dim), golden.usizes("labels"));
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn particles_in_one_place_stay_together_and_one_alone_descends() {
         let (_, shape) =
-            golden(include_str!("../../../tests/golden/bmaml_chaser.json"), Prior::StandardNormal);
+            golden(include_str!("../../../tests/golden/bmaml_chaser.json"), ParticlePrior::StandardNormal);
         let x = Features { values: (0..8).map(|i| 0.1 * i as f64).collect(), rows: 2, dim: 4 };
         let points = Points { x: &x, labels: &[0, 2] };
         let one: Vec<f64> = (0..shape.size()).map(|i| 0.3 - 0.05 * i as f64).collect();
@@ -215,10 +215,10 @@ mod tests {
         let x = Features { values: vec![0.3, -0.7, 1.1, 0.2, 0.4, -0.5], rows: 3, dim: 2 };
         let points = Points { x: &x, labels: &[0, 2, 1] };
         for prior in [
-            Prior::StandardNormal,
-            Prior::Hierarchical,
-            Prior::ReleasedHierarchical,
-            Prior::ReleasedStandardNormal,
+            ParticlePrior::StandardNormal,
+            ParticlePrior::Hierarchical,
+            ParticlePrior::ReleasedHierarchical,
+            ParticlePrior::ReleasedStandardNormal,
         ] {
             let shape = Shape { particles: 1, dim: 2, way: 3, prior, rule: Rule::Released };
             let at: Vec<f64> = (0..shape.size()).map(|i| 0.4 - 0.13 * i as f64).collect();
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn a_truth_of_vanishing_probability_has_a_finite_loss() {
         let (_, shape) =
-            golden(include_str!("../../../tests/golden/bmaml_chaser.json"), Prior::StandardNormal);
+            golden(include_str!("../../../tests/golden/bmaml_chaser.json"), ParticlePrior::StandardNormal);
         let x = Features { values: vec![1000.0; 4], rows: 1, dim: 4 };
         let mut particles = vec![0.0; shape.particles * shape.size()];
         particles.iter_mut().step_by(shape.size()).for_each(|w| *w = 1.0);

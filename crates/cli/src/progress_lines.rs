@@ -5,38 +5,46 @@ use std::time::{Duration, Instant};
 /// Time between two lines.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// The pace of a training.
-pub(crate) struct Pace {
-    episodes: u64,
+/// The lines of some work.
+pub(crate) struct ProgressLines {
+    total: u64,
+    /// What stands before and behind the numbers.
+    words: [String; 2],
     first: u64,
     began: Instant,
     last_line: Instant,
     at: u64,
 }
 
-impl Pace {
+impl ProgressLines {
     /// Of so many episodes, `done` of them before `now`.
-    pub(crate) fn new(episodes: u64, done: u64, now: Instant) -> Pace {
-        Pace { episodes, first: done, began: now, last_line: now, at: done }
+    pub(crate) fn new(episodes: u64, done: u64, now: Instant) -> ProgressLines {
+        let words = [String::new(), " episodes".into()];
+        ProgressLines { total: episodes, words, first: done, began: now, last_line: now, at: done }
+    }
+
+    /// Of so many steps of other work, e.g. "embedding".
+    pub(crate) fn of(work: &str, total: u64, now: Instant) -> ProgressLines {
+        ProgressLines { words: [format!("{work} "), String::new()], ..ProgressLines::new(total, 0, now) }
     }
 
     /// The line that is due at `now`, if one is: how far, how fast since the beginning, how long it will take.
-    pub(crate) fn due(&mut self, episode: u64, now: Instant) -> Option<String> {
-        self.at = episode;
+    pub(crate) fn due(&mut self, at: u64, now: Instant) -> Option<String> {
+        self.at = at;
         if now.duration_since(self.last_line) < EVERY {
             return None;
         }
         self.last_line = now;
         let seconds = now.duration_since(self.began).as_secs_f64();
-        let per_second = (episode - self.first) as f64 / seconds;
-        let left = Duration::from_secs_f64((self.episodes.saturating_sub(episode)) as f64 / per_second);
-        let percent = 100 * episode / self.episodes.max(1);
-        Some(format!(
-            "{episode}/{} episodes ({percent} %)  {}  {} left",
-            self.episodes,
-            rate(per_second),
-            duration(left)
-        ))
+        let per_second = (at - self.first) as f64 / seconds;
+        let percent = 100 * at / self.total.max(1);
+        let [before, behind] = &self.words;
+        let far = format!("{before}{at}/{}{behind} ({percent} %)", self.total);
+        if at == self.first {
+            return Some(far);
+        }
+        let left = Duration::from_secs_f64((self.total.saturating_sub(at)) as f64 / per_second);
+        Some(format!("{far}  {}  {} left", rate(per_second), duration(left)))
     }
 
     /// Episodes taken and their time, where there were any.
@@ -76,13 +84,16 @@ mod tests {
         let start = Instant::now();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         // Resumed at 100 of 1,000: the earlier episodes do not count for the rate.
-        let mut pace = Pace::new(1000, 100, start);
+        let mut pace = ProgressLines::new(1000, 100, start);
         assert_eq!(pace.due(110, at(10)), None);
         assert_eq!(pace.due(160, at(30)).unwrap(), "160/1000 episodes (16 %)  2.0 per s  7 min left");
         assert_eq!(pace.due(200, at(59)), None);
         assert_eq!(pace.due(220, at(60)).unwrap(), "220/1000 episodes (22 %)  2.0 per s  7 min left");
         assert_eq!(pace.done(at(61)), Some((120, Duration::from_secs(61))));
-        assert_eq!(Pace::new(5, 5, start).done(at(1)), None);
+        assert_eq!(ProgressLines::new(5, 5, start).done(at(1)), None);
+        let mut pace = ProgressLines::of("embedding", 640, start);
+        assert_eq!(pace.due(0, at(31)).unwrap(), "embedding 0/640 (0 %)", "nothing is known of the rate");
+        assert_eq!(pace.due(64, at(64)).unwrap(), "embedding 64/640 (10 %)  1.0 per s  10 min left");
     }
 
     #[test]

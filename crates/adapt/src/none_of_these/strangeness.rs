@@ -8,7 +8,7 @@ use siskin_calib::top;
 pub(crate) const COUNT: usize = 11;
 /// How many of them every task has: the last one needs other images.
 pub(crate) const ALWAYS: usize = APART;
-/// The place of the fact that [`crate::others`] completes.
+/// The place of the fact that [`crate::none_of_these::others`] completes.
 pub(crate) const APART: usize = 10;
 
 /// Their names on the card of a model.

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::fitted::Raw;
 use crate::inputs::Inputs;
 use crate::intake::Intake;
-use crate::strangeness::APART;
+use crate::none_of_these::strangeness::APART;
 use rayon::prelude::*;
 use siskin_data::OnBadImage;
 use siskin_data::fault::BadFile;

@@ -3,13 +3,15 @@
 use crate::cost::{FitLimits, Shape};
 use crate::error::{Error, Result};
 use crate::intake::Intake;
-use siskin_data::OnBadImage;
 use siskin_data::fault::{BadFile, Fault};
 use siskin_data::source::listing::Listing;
 use siskin_data::source::tree::MAX_FILE_BYTES;
 use siskin_data::source::{self, Hints};
-use siskin_model::{Model, View};
+use siskin_data::{OnBadImage, Progress};
+use siskin_methods::Features;
+use siskin_model::{ImageKey, KeptFeatures, Model, View, unit};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// Most bytes of the name of a class, and of a task.
 const MOST_NAME: usize = 200;
@@ -21,7 +23,7 @@ const MOST_EXAMPLE_NAME: usize = 4_096;
 pub struct Example {
     /// What it is called, e.g. its path.
     pub name: String,
-    /// Its class, an index of [`Support::classes`].
+    /// Its class, an index of [`LabelledImages::classes`].
     pub class: usize,
     /// What the network sees of it.
     pub view: View,
@@ -29,57 +31,68 @@ pub struct Example {
 
 /// The labelled images of a task: any number of classes, any number of images each.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Support {
+pub struct LabelledImages {
     classes: Vec<String>,
     examples: Vec<Example>,
+    /// What features of the examples are kept by, where their files are known.
+    keys: Vec<Option<ImageKey>>,
     bad: Vec<BadFile>,
     ignored: Vec<String>,
 }
 
-impl Support {
+impl LabelledImages {
     /// Checks that there are at least two classes with different names, and an image of each.
-    pub fn new(classes: Vec<String>, examples: Vec<Example>) -> Result<Support> {
+    pub fn new(classes: Vec<String>, examples: Vec<Example>) -> Result<LabelledImages> {
         check_count(&classes)?;
-        Support::more(classes, examples)
+        LabelledImages::more(classes, examples)
     }
 
     /// More examples for a task that exists: one class is enough.
-    pub fn more(classes: Vec<String>, examples: Vec<Example>) -> Result<Support> {
+    pub fn more(classes: Vec<String>, examples: Vec<Example>) -> Result<LabelledImages> {
         check_examples(&classes, &examples.iter().map(|e| e.class).collect::<Vec<_>>())?;
         examples.iter().try_for_each(|e| check_name("example", &e.name, MOST_EXAMPLE_NAME))?;
-        Ok(Support { classes, examples, bad: Vec::new(), ignored: Vec::new() })
+        let keys = vec![None; examples.len()];
+        Ok(LabelledImages { classes, examples, keys, bad: Vec::new(), ignored: Vec::new() })
     }
 
     /// The images of a folder with one folder per class (or of any other layout that `siskin data` reads). A folder of a
     /// class without an image counts as a bad image. One image is decoded at a time, and only what `model` sees of it is
     /// kept.
-    pub fn read(path: &Path, on_bad: OnBadImage, model: &Model, intake: &Intake) -> Result<Support> {
-        let support = Support::read_more(path, on_bad, model, intake)?;
+    pub fn read(path: &Path, on_bad: OnBadImage, model: &Model, intake: &Intake) -> Result<LabelledImages> {
+        let support = LabelledImages::read_more(path, on_bad, model, intake)?;
         check_count(&support.classes)?;
         Ok(support)
     }
 
-    /// [`Support::read`] for a task that exists: one class is enough.
-    pub fn read_more(path: &Path, on_bad: OnBadImage, model: &Model, intake: &Intake) -> Result<Support> {
+    /// [`LabelledImages::read`] for a task that exists: one class is enough.
+    pub fn read_more(
+        path: &Path,
+        on_bad: OnBadImage,
+        model: &Model,
+        intake: &Intake,
+    ) -> Result<LabelledImages> {
         let listing = source::list(path, &Hints::default())?;
         let mut ignored = listing.ignored.clone();
         for folder in without_images(path, &listing) {
             if on_bad == OnBadImage::Error {
                 return Err(Error::Support(format!(
-                    "the folder {folder} has no image that can be read by its name. Put one there, or take it away"
+                    "the folder {folder} has no image that can be read by its name. Put one there, take it away, or leave it out by \
+                     --on-bad-image skip (on_bad_image=\"skip\" in Python)"
                 )));
             }
             ignored.push(folder);
         }
         let count = listing.items.len();
         Shape { classes: listing.classes.len(), examples: count }.check(&FitLimits::TERMINAL)?;
-        let mut views: Vec<Option<View>> = vec![None; count];
+        let mut views: Vec<Option<(View, ImageKey)>> = vec![None; count];
         let mut bad = listing.bad.clone();
         for (t, tree) in listing.trees.iter().enumerate() {
             let items: Vec<usize> = (0..count).filter(|&i| listing.items[i].tree == t).collect();
             let wanted: Vec<&str> = items.iter().map(|&i| listing.items[i].path.as_str()).collect();
             tree.stream(&wanted, MAX_FILE_BYTES, &mut |index, read: std::result::Result<Vec<u8>, Fault>| {
-                match read.and_then(|bytes| intake.view(model, &bytes)) {
+                let seen =
+                    |bytes: Vec<u8>| Ok((intake.view(model, &bytes)?, *blake3::hash(&bytes).as_bytes()));
+                match read.and_then(seen) {
                     Ok(view) => views[items[index]] = Some(view),
                     Err(fault) => bad.push(BadFile { path: tree.display(wanted[index]), fault }),
                 }
@@ -90,11 +103,66 @@ impl Support {
             return Err(siskin_data::Error::BadFile { file: file.clone() }.into());
         }
         let classes = listing.classes.iter().map(|c| c.name.clone()).collect();
-        let examples = listing.items.into_iter().zip(views);
-        let examples = examples
-            .filter_map(|(item, view)| Some(Example { name: item.name, class: item.class, view: view? }));
-        let support = Support::more(classes, examples.collect())?;
-        Ok(Support { bad, ignored, ..support })
+        let (mut examples, mut keys) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for (item, seen) in listing.items.into_iter().zip(views) {
+            let Some((view, key)) = seen else { continue };
+            examples.push(Example { name: item.name, class: item.class, view });
+            keys.push(Some(key));
+        }
+        let support = LabelledImages::more(classes, examples)?;
+        Ok(LabelledImages { bad, ignored, keys, ..support })
+    }
+
+    /// Features of the examples by `model`, as [`Model::embed`] gives them. Those of an added network are taken from the folder `cache`, as
+    /// far as they are there, and new ones are put there a few at a time, so that work that is stopped goes on from there.
+    pub fn features(
+        &self,
+        model: &Model,
+        cache: Option<&Path>,
+        progress: &dyn Progress,
+        stop: &AtomicBool,
+    ) -> Result<Features> {
+        // A network that was trained here is small, and needs no such help. Where another process is at work in the cache, or nothing can
+        // be written, all is computed.
+        let cache = cache.filter(|_| model.foreign().is_some());
+        let mut kept = cache.and_then(|cache| KeptFeatures::open(cache, &model.features_key()).ok());
+        let known = |key: &Option<ImageKey>| kept.as_ref()?.get(key.as_ref()?);
+        let known = self.keys.iter().map(|key| Some(known(key)?.into_iter().map(f64::from).collect()));
+        let mut rows: Vec<Option<Vec<f64>>> = known.collect();
+        let missing: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].is_none()).collect();
+        progress.begin("embedding", missing.len() as u64);
+        let result = missing.chunks(model.images_at_a_time()).try_for_each(|some| -> Result<()> {
+            let fresh = model.raw_features(some.iter().map(|&i| &self.examples[i].view), stop)?;
+            let fresh = fresh.values.chunks_exact(fresh.dim.max(1));
+            let mut new: Vec<(ImageKey, Vec<f32>)> = Vec::new();
+            for (&i, row) in some.iter().zip(fresh) {
+                new.extend(self.keys[i].map(|key| (key, row.iter().map(|&v| v as f32).collect())));
+                rows[i] = Some(row.to_vec());
+            }
+            progress.advance(some.len() as u64);
+            Ok(kept.as_mut().map_or(Ok(()), |kept| kept.add(&new))?)
+        });
+        progress.end();
+        result?;
+        let values: Vec<f64> = rows.into_iter().flatten().flatten().collect();
+        let count = self.examples.len();
+        let mut features = Features { dim: values.len() / count.max(1), rows: count, values };
+        if model.foreign().is_some() {
+            unit(&mut features);
+        }
+        Ok(features)
+    }
+
+    /// The examples as features, by [`LabelledImages::features`] or [`Model::embed`].
+    pub fn examples_as(&self, features: Features, model: &Model) -> crate::Examples {
+        crate::Examples {
+            classes: self.classes.clone(),
+            names: self.examples.iter().map(|e| e.name.clone()).collect(),
+            labels: self.examples.iter().map(|e| e.class).collect(),
+            features,
+            other_kind: model.mismatch(self.examples.iter().map(|e| &e.view.look)).is_some(),
+            others: None,
+        }
     }
 
     /// Names of the classes.
@@ -224,8 +292,8 @@ mod tests {
 
     const GREY: &[u8] = b"P2 1 1 255 7";
 
-    fn read(path: &Path, on_bad: OnBadImage) -> Result<Support> {
-        Support::read(path, on_bad, &Model::open(crate::EMBEDDED[0].0).unwrap(), &Intake::default())
+    fn read(path: &Path, on_bad: OnBadImage) -> Result<LabelledImages> {
+        LabelledImages::read(path, on_bad, &Model::open(crate::EMBEDDED[0].0).unwrap(), &Intake::default())
     }
 
     #[test]

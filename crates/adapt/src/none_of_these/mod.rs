@@ -2,6 +2,17 @@
 //!
 //! The score is the one that found strangers best among the model's validation classes (`novelty.rs` compares); a task without
 //! such a model uses its cosine with the nearest class around the mean of all examples (`calibration.rs`).
+//!
+//! | question | file |
+//! | --- | --- |
+//! | When does the rule say so? | `mod.rs` |
+//! | Which facts tell a stranger from a member? | `strangeness.rs` |
+//! | Which score of these facts is best on validation classes? | `novelty.rs` |
+//! | What do other images of the same kind tell? | `others.rs` |
+
+pub(crate) mod novelty;
+pub(crate) mod others;
+pub(crate) mod strangeness;
 
 use crate::binomial::at_least;
 use crate::calibration::TaskCalibration;
@@ -35,7 +46,7 @@ impl Default for NoneOfThese {
 
 /// The rule with its threshold.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Threshold {
+pub(crate) struct NoveltyThreshold {
     strangest: Option<f64>,
     min_probability: f64,
     /// The share of strangers it finds, as far as validation classes tell.
@@ -46,13 +57,17 @@ pub(crate) struct Threshold {
 
 impl NoneOfThese {
     /// The threshold by what is known. What cannot be promised is added to `notes`.
-    pub(crate) fn threshold(self, known: &TaskCalibration, notes: &mut Vec<String>) -> Result<Threshold> {
+    pub(crate) fn threshold(
+        self,
+        known: &TaskCalibration,
+        notes: &mut Vec<String>,
+    ) -> Result<NoveltyThreshold> {
         let NoneOfThese { abstain, min_probability } = self;
         if !(0.0..=1.0).contains(&min_probability) {
             let why = format!("the least probability = {min_probability}: it must be in 0..1");
             return Err(Error::Rules(why));
         }
-        let off = Threshold { strangest: None, min_probability, detection: None, expectation: None };
+        let off = NoveltyThreshold { strangest: None, min_probability, detection: None, expectation: None };
         if abstain == 0.0 {
             return Ok(off);
         }
@@ -82,7 +97,12 @@ impl NoneOfThese {
                 percent(rate)
             ),
         };
-        Ok(Threshold { strangest: Some(limit), min_probability, detection, expectation: Some(expectation) })
+        Ok(NoveltyThreshold {
+            strangest: Some(limit),
+            min_probability,
+            detection,
+            expectation: Some(expectation),
+        })
     }
 }
 
@@ -150,7 +170,7 @@ fn quantile(scores: &[f64], rate: f64) -> Option<f64> {
     Some(before + part * (next - before))
 }
 
-impl Threshold {
+impl NoveltyThreshold {
     /// Whether a query with this score and this largest probability is none of the classes.
     pub(crate) fn applies(&self, novelty: f64, probability: f64) -> bool {
         self.strangest.is_some_and(|limit| novelty > limit) || probability < self.min_probability
@@ -175,7 +195,7 @@ mod tests {
         TaskCalibration { validation: Some(shape(vec![0.0; 99], members, strangers)), ..known(None) }
     }
 
-    fn rule(known: &TaskCalibration) -> (Threshold, String) {
+    fn rule(known: &TaskCalibration) -> (NoveltyThreshold, String) {
         let mut notes = Vec::new();
         let found = NoneOfThese::default().threshold(known, &mut notes).unwrap();
         notes.extend(found.expectation.clone());

@@ -2,7 +2,7 @@
 //! with the weights of a logistic regression.
 
 use crate::error::Result;
-use crate::strangeness::{ALWAYS, Facts, NAMES, score};
+use crate::none_of_these::strangeness::{ALWAYS, Facts, NAMES, score};
 use faer::Mat;
 use faer::linalg::solvers::Solve;
 use siskin_calib::auroc;
@@ -105,7 +105,7 @@ pub(crate) fn named(weights: &Facts) -> Vec<(String, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strangeness;
+    use crate::none_of_these::strangeness;
 
     /// Members and strangers differ in the difference of two facts that each say nothing alone.
     #[test]
