@@ -117,7 +117,7 @@ mod tests {
         let of = |centre: f64, seed: u64| shift(&facts, &around(centre, 10, seed), &labels).unwrap();
         let own: Vec<f64> = (10..110).map(|seed| of(0.0, seed)).collect();
         let most = most_shift(&own).unwrap();
-        assert_eq!(own.iter().filter(|shift| **shift > most / ROOM).count(), 2);
+        assert_eq!(own.iter().filter(|shift| ROOM * **shift > most).count(), 2);
         let mean = own.iter().sum::<f64>() / 100.0;
         // The mean of ten independent points, five of them counted, has half the variance of five.
         assert!((0.35..0.65).contains(&mean), "{mean}");
