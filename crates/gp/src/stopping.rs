@@ -9,7 +9,7 @@ use faer::Mat;
 /// Parts that are left out in turn: a fifth, a half.
 const PARTS: [usize; 2] = [5, 2];
 /// More labels change little where doubling them would lower the log-loss by less than this, in nats per point.
-pub(crate) const LITTLE: f64 = 0.05;
+pub const LITTLE: f64 = 0.05;
 /// Of a one-sided 95 % interval.
 const DEVIATIONS: f64 = 1.645;
 /// The smallest probability that counts: one point must not say all.

@@ -73,7 +73,7 @@ pub struct ShapeFacts {
 /// from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeatureFacts {
-    /// Their mean along each direction, [R].
+    /// Their mean along each direction, `[R]`.
     pub mean: Vec<f64>,
     /// The inverse of their covariance, [R, R] row-major.
     pub precision: Vec<f64>,

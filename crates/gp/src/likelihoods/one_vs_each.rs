@@ -20,7 +20,7 @@ pub(crate) fn log_probs(f: &[f64]) -> Result<Vec<f64>> {
     Ok(log_normalise(&scores))
 }
 
-/// The probabilities of [`log_probs`].
+/// The probabilities of `log_probs`.
 pub fn probs(f: &[f64]) -> Result<Vec<f64>> {
     Ok(log_probs(f)?.into_iter().map(f64::exp).collect())
 }

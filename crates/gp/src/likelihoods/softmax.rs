@@ -12,7 +12,7 @@ pub(crate) fn log_probs(f: &[f64], tau: f64) -> Result<Vec<f64>> {
     Ok(log_normalise(&x))
 }
 
-/// The probabilities of [`log_probs`].
+/// The probabilities of `log_probs`.
 pub fn probs(f: &[f64], tau: f64) -> Result<Vec<f64>> {
     Ok(log_probs(f, tau)?.into_iter().map(f64::exp).collect())
 }

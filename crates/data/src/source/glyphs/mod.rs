@@ -65,7 +65,7 @@ pub(crate) fn dataset(seed: u64) -> Result<Dataset> {
     Dataset::in_memory("glyphs", classes)
 }
 
-/// The fixed split of a data set made by [`dataset`]: the first 400 classes train, the next 80 validate, 120 test.
+/// The fixed split of a data set made by `dataset`: the first 400 classes train, the next 80 validate, 120 test.
 pub fn splits(data: Arc<Dataset>) -> Splits {
     let [train, val, _] = PARTS;
     let part = |name, classes| Split::of_classes(name, Items::Images(data.clone()), classes);
