@@ -105,11 +105,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         }
         let result = result.map_err(|error| error.to_string());
         if let Err(why) = &result {
-            // The tables for people say why, below.
-            match args.format {
-                Format::Text | Format::Markdown => tell!("{} failed.", entry.name),
-                Format::Csv | Format::Json => tell!("{} failed: {why}", entry.name),
-            }
+            tell!("{} failed: {why}", entry.name);
         }
         outcomes.push(Outcome { name: entry.name.clone(), result });
     }

@@ -89,8 +89,9 @@ fn a_classifier_of_a_table_says_which_rows_to_label_next() {
         let output = run(&["suggest", classifier, "new.npy", "-n", "2"], at);
         assert!(output.status.success(), "{}", text(&output.stderr));
         let said = text(&output.stdout);
-        assert_eq!(said.lines().count(), 2, "{said}");
-        assert!(said.contains("new.npy[") && said.contains("now: "), "{said}");
+        // A head and two rows.
+        assert_eq!(said.lines().count(), 3, "{said}");
+        assert!(said.starts_with("label next") && said.contains("new.npy["), "{said}");
         let told = text(&output.stderr);
         assert!(told.contains(advice) && told.contains("left out: new.npy[3]"), "{told}");
     }

@@ -73,8 +73,11 @@ impl GpClassifier {
         if old.len() != classes {
             return Err(Error::NoShares);
         }
+        // Their ratios matter alone, to the last bit.
+        let largest = prior.iter().fold(0.0, |largest: f64, p| largest.max(*p));
         for i in 0..at.probs.nrows() {
-            let corrected: Vec<f64> = (0..classes).map(|c| at.probs[(i, c)] * prior[c] / old[c]).collect();
+            let corrected: Vec<f64> =
+                (0..classes).map(|c| at.probs[(i, c)] * (prior[c] / largest) / old[c]).collect();
             let sum = crate::linalg::sum_any_order(&mut corrected.clone());
             corrected.iter().enumerate().for_each(|(c, p)| at.probs[(i, c)] = p / sum);
         }
