@@ -150,7 +150,8 @@ async function photos() {
   await page.locator("#images .tools").getByText("Start over").click();
   await page.click("#try-photos");
   await page.waitForFunction(() => document.querySelectorAll("#results .answer").length === 5);
-  assert.equal(await page.getAttribute("#next img", "alt"), "a cup");
+  // Neither is brick, grass or gravel.
+  assert.match(await page.getAttribute("#next img", "alt"), /^a (cup|cat)$/);
   await page.locator("#next").getByText("Something else").click();
   await page.waitForFunction(() => document.querySelectorAll("#results .answer").length === 4);
   assert.equal(await page.locator("#image-cards .card").count(), 4);
