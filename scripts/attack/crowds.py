@@ -161,7 +161,7 @@ def full_disk(binary):
     body = lambda n: form([(f"c{i % 4}", png(seed=100 * n + i)) for i in range(60)])
     with tempfile.TemporaryDirectory() as state, Server(binary, state=state, within=[
             # A disk of 1 MB in a namespace of its own: nothing is mounted for anybody else.
-            "unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=1m tmpfs {state} && exec "$@"', "sh"]) as server:
+            "unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=1m,mode=700 tmpfs {state} && exec "$@"', "sh"]) as server:
         kept, refused = [], 0
         for n in range(40):
             status, _, answered = server.ask("POST", "/v1/tasks", body(n), FORM)
