@@ -8,6 +8,20 @@ from common import FORM, Attack, Honest, Server, form, photo, request
 from server import GIF, side_by_side
 
 
+def beside_honest(attack, server, path, one, first):
+    """Nine clients that do `one`; after so many seconds, two honest ones beside them, of the same address and of another."""
+    threads = [threading.Thread(target=one) for _ in range(9)]
+    for thread in threads:
+        thread.start()
+    time.sleep(first)
+    with Honest(server, path) as near, Honest(server, path, photo(), source="127.0.0.2") as other:
+        for thread in threads:
+            thread.join()
+    near.report(attack)
+    other.report(attack)
+    attack.note(f"server {server.memory_mb():.0f} MB")
+
+
 def neighbours(binary):
     """All seats of one address are worked for, and more of it knock: others come in all the same."""
     attack = Attack("one address takes all its seats and knocks")
@@ -54,16 +68,7 @@ def trickles(binary, seconds=12):
                 except OSError:
                     time.sleep(0.1)
 
-        threads = [threading.Thread(target=one) for _ in range(9)]
-        for thread in threads:
-            thread.start()
-        time.sleep(1.5)
-        with Honest(server, path) as near, Honest(server, path, photo(), source="127.0.0.2") as other:
-            for thread in threads:
-                thread.join()
-        near.report(attack)
-        other.report(attack)
-        attack.note(f"server {server.memory_mb():.0f} MB")
+        beside_honest(attack, server, path, one, 1.5)
     return attack
 
 
@@ -85,16 +90,7 @@ def whole_bodies(binary, seconds=10):
                 except OSError:
                     pass
 
-        threads = [threading.Thread(target=one) for _ in range(9)]
-        for thread in threads:
-            thread.start()
-        time.sleep(1)
-        with Honest(server, path) as near, Honest(server, path, photo(), source="127.0.0.2") as other:
-            for thread in threads:
-                thread.join()
-        near.report(attack)
-        other.report(attack)
-        attack.note(f"server {server.memory_mb():.0f} MB")
+        beside_honest(attack, server, path, one, 1)
     return attack
 
 
